@@ -1,0 +1,57 @@
+import { TypeID } from 'typeid-js';
+import { uuidv7 } from 'uuidv7';
+import { InvalidId } from './errors.ts';
+
+/**
+ * Ids are UUIDv7 (RFC 9562, from a generator that is monotonic within a process) in the store and
+ * TypeIDs (https://github.com/jetify-com/typeid, prefix + Crockford base32) everywhere a person or client sees them.
+ */
+
+/** What an id names → its prefix. */
+export const ID_PREFIXES = {
+  Job: 'job',
+  Approval: 'apr',
+  Graph: 'gra',
+  Schedule: 'sch',
+  Worker: 'wrk',
+  Queue: 'que',
+  Task: 'tsk',
+} as const;
+
+export type IdKind = keyof typeof ID_PREFIXES;
+
+const KIND_OF_PREFIX = new Map(Object.entries(ID_PREFIXES).map(([kind, prefix]) => [prefix as string, kind as IdKind]));
+
+/** A new UUIDv7; later calls in this process sort after earlier ones. */
+export function newUuid(): string {
+  return uuidv7();
+}
+
+/** The public form of a stored id: `job_01h2xcejqtf2nbrexx3vqjhp41`. */
+export function publicId(kind: IdKind, uuid: string): string {
+  return TypeID.fromUUID(ID_PREFIXES[kind], uuid).toString();
+}
+
+/**
+ * The stored form of a public id.
+ * @throws InvalidId when it is not an id at all, or names something of another kind.
+ */
+export function parseId(kind: IdKind, id: string, path?: string): string {
+  const parsed = parseAnyId(id, path);
+  if (parsed.kind !== kind) throw new InvalidId(id, `is not the id of a ${kind} (${ID_PREFIXES[kind]}_…)`, path);
+  return parsed.uuid;
+}
+
+/**
+ * Kind and stored form of any public id.
+ * @throws InvalidId when the prefix is unknown or the rest is no TypeID suffix.
+ */
+export function parseAnyId(id: string, path?: string): { kind: IdKind; uuid: string } {
+  const kind = KIND_OF_PREFIX.get(id.slice(0, Math.max(0, id.lastIndexOf('_'))));
+  if (!kind) throw new InvalidId(id, `must begin with one of ${[...KIND_OF_PREFIX.keys()].map((p) => `${p}_`).join(', ')}`, path);
+  try {
+    return { kind, uuid: TypeID.fromString(id).toUUID() };
+  } catch {
+    throw new InvalidId(id, 'is malformed', path);
+  }
+}

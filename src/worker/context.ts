@@ -1,0 +1,110 @@
+import type { Jsonify, JsonValue } from '../core/json.ts';
+import type { ProgressReport } from '../core/progress.ts';
+import type { UserDb, UserTx } from '../db/types.ts';
+
+export interface StepOptions {
+  /** Aborts the step's signal and rejects with StepTimeoutError (retryable). */
+  timeout?: string | number;
+  /** Repeats inside the attempt, holding its slot, without using the job's budget. `maxAttempts` counts the first. */
+  retry?: { maxAttempts?: number; delay?: string | number; factor?: number; max?: string | number };
+}
+
+export interface StepInfo {
+  /** Fires with the attempt's signal, or at the step's timeout. */
+  signal: AbortSignal;
+  /** As `ctx.idempotencyKey(key)`. */
+  idempotencyKey: string;
+  /** 1 for the first try of this step in this attempt. */
+  attempt: number;
+}
+
+export interface BatchOptions<V, C> {
+  /** The first cursor. */
+  start: C;
+  /** Everything behind `cursor`, in an order that stays the same. Each item carries the cursor that stands behind it. */
+  source: (
+    cursor: C,
+    s: { signal: AbortSignal },
+  ) => Iterable<{ value: V; cursor: C }> | AsyncIterable<{ value: V; cursor: C }>;
+  /** Items per batch. */
+  size: number;
+  /** Number of all items, where known: progress then shows a fraction. */
+  total?: number;
+  /** Default true: the batch's writes through `tx` commit with its cursor and counts. */
+  transaction?: boolean;
+}
+
+export interface BatchInfo<C, T> {
+  /** 0, 1, 2… over all attempts. */
+  index: number;
+  /** The cursor behind the last item of this batch. */
+  cursor: C;
+  signal: AbortSignal;
+  /** The same when this very batch is repeated. */
+  idempotencyKey: string;
+  tx: T;
+}
+
+export interface BatchResult {
+  processed: number;
+  succeeded: number;
+  failed: number;
+}
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler may return nothing
+export type BatchReturn<V> = void | { failed: { item: V; error: unknown }[] };
+
+/**
+ * What a handler gets. A checkpoint key is used by one call per attempt; a second use throws DuplicateKeyError.
+ * Every awaited write is durable when it returns, and is refused once the attempt no longer owns the job.
+ */
+export interface HandlerContext<Stage extends string = string> {
+  readonly job: {
+    /** Public form: `job_…`. */
+    readonly id: string;
+    readonly task: string;
+    readonly run: number;
+    readonly attempt: number;
+    readonly maxAttempts: number;
+    readonly tenant: string;
+    readonly tags: readonly string[];
+    readonly submittedBy: string;
+    readonly createdAt: Date;
+  };
+  /** Fires when the attempt must stop; `signal.reason` is an AttemptAborted with its `kind`. */
+  readonly signal: AbortSignal;
+  /** Reports progress. Never waits, never throws; ignored once the attempt lost its lease. */
+  progress(report: ProgressReport<Stage>): void;
+  /** Runs `fn` once over all attempts and returns the JSON form of what it gave, now and later. */
+  step<T>(key: string, fn: (s: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<Jsonify<T>>;
+  /** As `step`, but `fn`'s writes through `tx`, the checkpoint and its event commit together: exactly once. */
+  transaction<T>(key: string, fn: (tx: UserTx) => Promise<T> | T): Promise<Jsonify<T>>;
+  /** Works through a source in batches, each saved with its cursor and counts; totals cover all attempts. */
+  batches<V, C>(
+    key: string,
+    options: BatchOptions<V, C> & { transaction: false },
+    fn: (values: V[], batch: BatchInfo<C, undefined>) => Promise<BatchReturn<V>> | BatchReturn<V>,
+  ): Promise<BatchResult>;
+  batches<V, C>(
+    key: string,
+    options: BatchOptions<V, C> & { transaction?: true },
+    fn: (values: V[], batch: BatchInfo<C, UserTx>) => Promise<BatchReturn<V>> | BatchReturn<V>,
+  ): Promise<BatchResult>;
+  /** Saves a value under a key; a later call with the same key in a later attempt replaces it. */
+  checkpoint(key: string, data: JsonValue): Promise<void>;
+  /** The value saved under a key by this or an earlier attempt, or undefined. */
+  restore<T = JsonValue>(key: string): Promise<T | undefined>;
+  /** A key to hand to an outside service: the same over all attempts and runs, until `retryJob(fromStart: true)`. */
+  idempotencyKey(name: string): string;
+  /** Drizzle on Waymark's database, outside a transaction. */
+  readonly db: UserDb;
+  readonly log: HandlerLog;
+}
+
+/** Log lines tied to the job and the attempt. Never waits, never throws. */
+export interface HandlerLog {
+  debug(message: string, data?: JsonValue): void;
+  info(message: string, data?: JsonValue): void;
+  warn(message: string, data?: JsonValue): void;
+  error(message: string, data?: JsonValue): void;
+}

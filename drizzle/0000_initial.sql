@@ -206,6 +206,7 @@ CREATE TABLE "waymark"."job_states" (
 	"started_at" timestamp with time zone,
 	"changed_at" timestamp with time zone NOT NULL,
 	"finished_at" timestamp with time zone,
+	"pruned_at" timestamp with time zone,
 	"last_advance_at" timestamp with time zone,
 	"worker_id" uuid,
 	"progress" json,
@@ -242,8 +243,7 @@ CREATE TABLE "waymark"."jobs" (
 	"timeout_ms" bigint,
 	"stall_timeout_ms" bigint,
 	"backoff" json NOT NULL,
-	"created_at" timestamp with time zone NOT NULL,
-	"pruned_at" timestamp with time zone
+	"created_at" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."meta" (
@@ -344,7 +344,7 @@ CREATE INDEX "job_states_claim" ON "waymark"."job_states" USING btree ("queue","
 CREATE INDEX "job_states_stage" ON "waymark"."job_states" USING btree ("run_at") WHERE "waymark"."job_states"."state" in ('SCHEDULED', 'RETRYING');--> statement-breakpoint
 CREATE INDEX "job_states_running" ON "waymark"."job_states" USING btree ("worker_id") WHERE "waymark"."job_states"."state" = 'RUNNING';--> statement-breakpoint
 CREATE INDEX "job_states_waiting" ON "waymark"."job_states" USING btree ("state","id") WHERE "waymark"."job_states"."state" in ('DEFERRED', 'WAITING_FOR_REVIEW');--> statement-breakpoint
-CREATE INDEX "job_states_finished" ON "waymark"."job_states" USING btree ("state","finished_at","id") WHERE "waymark"."job_states"."finished_at" is not null;--> statement-breakpoint
+CREATE INDEX "job_states_finished" ON "waymark"."job_states" USING btree ("state","finished_at","id") WHERE "waymark"."job_states"."finished_at" is not null and "waymark"."job_states"."pruned_at" is null;--> statement-breakpoint
 CREATE INDEX "jobs_list" ON "waymark"."jobs" USING btree ("tenant","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_list_task" ON "waymark"."jobs" USING btree ("tenant","task","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_key") WHERE "waymark"."jobs"."idempotency_key" is not null;--> statement-breakpoint

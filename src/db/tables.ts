@@ -49,7 +49,6 @@ export const jobs = waymark.table(
     stallTimeoutMs: bigint('stall_timeout_ms', { mode: 'number' }),
     backoff: json('backoff').notNull(),
     createdAt: at('created_at').notNull(),
-    prunedAt: at('pruned_at'),
   },
   (t) => [
     index('jobs_list').on(t.tenant, t.createdAt, t.id),
@@ -87,6 +86,8 @@ export const jobStates = waymark.table(
     startedAt: at('started_at'),
     changedAt: at('changed_at').notNull(),
     finishedAt: at('finished_at'),
+    /** Its belongings are gone; the bare row stays until the job's key expires. */
+    prunedAt: at('pruned_at'),
     lastAdvanceAt: at('last_advance_at'),
     workerId: uuid('worker_id'),
     progress: json('progress'),
@@ -106,7 +107,9 @@ export const jobStates = waymark.table(
     index('job_states_stage').on(t.runAt).where(sql`${t.state} in ('SCHEDULED', 'RETRYING')`),
     index('job_states_running').on(t.workerId).where(sql`${t.state} = 'RUNNING'`),
     index('job_states_waiting').on(t.state, t.id).where(sql`${t.state} in ('DEFERRED', 'WAITING_FOR_REVIEW')`),
-    index('job_states_finished').on(t.state, t.finishedAt, t.id).where(sql`${t.finishedAt} is not null`),
+    index('job_states_finished')
+      .on(t.state, t.finishedAt, t.id)
+      .where(sql`${t.finishedAt} is not null and ${t.prunedAt} is null`),
     check('job_states_state', sql`${t.state} in (${list(JOB_STATES)})`),
     check('job_states_finished_at', sql`(${t.finishedAt} is not null) = (${t.state} in (${list(TERMINAL_STATES)}))`),
     check('job_states_worker', sql`(${t.workerId} is not null) = (${t.state} = 'RUNNING')`),

@@ -1,0 +1,71 @@
+import { type ChangeRow, COUNT_DELTAS, SELECT_CHANGES } from '../changes.ts';
+import { pgArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
+
+const CANCEL = `
+with t as materialized (select clock_timestamp() as now),
+l as materialized (
+  select s.id, s.state, greatest(t.now, s.changed_at) as at
+  from waymark.job_states s, t
+  where s.id = any($1::uuid[]) and s.tenant = $2
+    and s.state in ('DEFERRED', 'SCHEDULED', 'QUEUED', 'RUNNING', 'WAITING_FOR_REVIEW', 'RETRYING')
+    and s.cancel_requested_at is null and ($5::int is null or s.run = $5)
+  order by s.id
+  for no key update of s
+),
+m as (
+  update waymark.job_states s
+  set state = case when l.state = 'RUNNING' then 'RUNNING' else 'CANCELED' end,
+      cancel_requested_at = l.at, cancel_requested_by = $3, cancel_reason = $4,
+      cancel_stopped_at = case when l.state = 'RUNNING' then null else l.at end,
+      finished_at = case when l.state = 'RUNNING' then null else l.at end,
+      version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
+  from l
+  where s.id = l.id
+  returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.attempt,
+            s.changed_at, s.worker_id
+),
+e as (
+  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
+  select m.id, m.last_seq, m.changed_at, case when m.state = 'RUNNING' then 'CancelRequested' else 'JobCanceled' end,
+         m.run, case when m.state = 'RUNNING' then m.attempt end, $3, m.state, json_build_object('reason', $4::text)
+  from m
+  returning *
+),
+${COUNT_DELTAS}
+${SELECT_CHANGES.replace('e.data\n', 'e.data, m.worker_id as "workerId"\n')}`;
+
+/**
+ * Unfinished → CANCELED, or, in RUNNING, a request that its worker carries out. Jobs that are finished, asked already,
+ * another tenant's or in another run than `expectedRun` are left out of the answer.
+ */
+export function cancel(
+  db: Executor,
+  ids: readonly string[],
+  by: { tenant: string; actor: string; reason: string | null; expectedRun: number | null },
+): Promise<(ChangeRow & { workerId: string | null })[]> {
+  return db.query(CANCEL, [pgArray(ids), by.tenant, by.actor, by.reason, by.expectedRun]);
+}
+
+const DELIVERED = `
+with m as (
+  update waymark.job_states s
+  set cancel_delivered_at = greatest(clock_timestamp(), s.changed_at),
+      changed_at = greatest(clock_timestamp(), s.changed_at),
+      version = s.version + 1, last_seq = s.last_seq + 1
+  where s.id = $1::uuid and s.state = 'RUNNING' and s.attempt = $2::int
+    and s.cancel_requested_at is not null and s.cancel_delivered_at is null
+  returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
+            s.attempt, s.changed_at
+),
+e as (
+  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
+  select m.id, m.last_seq, m.changed_at, 'CancelDelivered', m.run, m.attempt, null, m.state, null from m
+  returning *
+)
+${SELECT_CHANGES}`;
+
+/** The handler's signal fired: recorded once per request. */
+export function cancelDelivered(db: Executor, jobId: string, attempt: number): Promise<ChangeRow[]> {
+  return db.query<ChangeRow>(DELIVERED, [jobId, attempt]);
+}

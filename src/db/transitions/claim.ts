@@ -1,0 +1,94 @@
+import type { Backoff } from '../../core/backoff.ts';
+import { type ChangeRow, COUNT_DELTAS } from '../changes.ts';
+import { pgTextArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
+
+/** A claimed job, joined with what its handler needs. It carries the AttemptStarted event, too. */
+export interface ClaimRow extends ChangeRow {
+  tags: string[];
+  submittedBy: string;
+  createdAt: string;
+  epoch: number;
+  failures: number;
+  maxAttempts: number;
+  timeoutMs: number | null;
+  stallTimeoutMs: number | null;
+  backoff: Backoff;
+  hasInput: boolean;
+  input: unknown;
+  resumedFrom: string | null;
+}
+
+// Why this shape (E11–E13): one index probe per (queue, task) through LATERAL keeps the claim index's order; an array
+// in the place of `s.queue = q.name` would sort the whole backlog, and states as parameters would lose the partial
+// index. The ids are kept as one array, so that the UPDATE goes by primary key whatever the statistics say.
+// A paused queue gives nothing, and neither does a worker whose lease is over: what it claimed could be taken away.
+const CLAIM = `
+with t as materialized (select clock_timestamp() as now),
+w as materialized (
+  select w.id from waymark.workers w, t where w.id = $1::uuid and w.state = 'ACTIVE' and w.lease_until > t.now
+),
+ids as materialized (
+  select array(
+    select x.id
+    from w, waymark.queues q, unnest($3::text[]) as k(task), lateral (
+      select s.id, s.rank from waymark.job_states s
+      where s.state = 'QUEUED' and not s.blocked and s.queue = q.name and s.task = k.task
+      order by s.rank, s.id
+      limit $4::int
+      for no key update skip locked
+    ) x
+    where not q.paused and ($2::text[] is null or q.name = any($2::text[]))
+    order by x.rank, x.id
+    limit $4::int
+  ) as ids
+),
+m as (
+  update waymark.job_states s
+  set state = 'RUNNING', worker_id = $1::uuid, attempt = s.attempt + 1, version = s.version + 1,
+      last_seq = s.last_seq + 1, changed_at = greatest(t.now, s.changed_at),
+      started_at = coalesce(s.started_at, t.now), last_advance_at = t.now
+  from t
+  where s.id = any((select ids from ids)::uuid[]) and s.state = 'QUEUED'
+  returning s.id, s.tenant, s.task, s.queue, 'QUEUED'::text as from_state, s.state, s.version, s.last_seq, s.run,
+            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at,
+            case when s.attempt > 1 then (
+              select c.key from waymark.checkpoints c
+              where c.job_id = s.id and c.epoch = s.epoch order by c.sequence desc limit 1
+            ) end as resumed_from
+),
+a as (
+  insert into waymark.attempts (job_id, number, run, worker_id, started_at, resumed_from)
+  select m.id, m.attempt, m.run, $1::uuid, m.changed_at, m.resumed_from from m
+),
+e as (
+  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
+  select m.id, m.last_seq, m.changed_at, 'AttemptStarted', m.run, m.attempt, null, m.state,
+         json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from)
+  from m
+  returning *
+),
+${COUNT_DELTAS}
+select m.id, m.tenant, m.task, m.queue, m.from_state as "fromState", m.state, m.version, m.last_seq as "lastSeq",
+       e.run, e.seq, e.at, e.type, e.attempt, e.actor, e.data,
+       m.epoch, m.failures, m.max_attempts as "maxAttempts", m.resumed_from as "resumedFrom",
+       j.tags, j.submitted_by as "submittedBy", j.created_at as "createdAt", j.timeout_ms as "timeoutMs",
+       j.stall_timeout_ms as "stallTimeoutMs", j.backoff, p.job_id is not null as "hasInput", p.data as input
+from m
+join e on e.job_id = m.id
+join waymark.jobs j on j.id = m.id
+left join waymark.payloads p on p.job_id = m.id and p.kind = 'input'`;
+
+/** QUEUED → RUNNING for up to `limit` jobs of the given tasks, best rank first, in one statement. */
+export function claim(
+  db: Executor,
+  workerId: string,
+  request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number },
+): Promise<ClaimRow[]> {
+  return db.query<ClaimRow>(CLAIM, [
+    workerId,
+    request.queues === null ? null : pgTextArray(request.queues),
+    pgTextArray(request.tasks),
+    request.limit,
+  ]);
+}

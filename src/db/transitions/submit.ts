@@ -1,0 +1,175 @@
+import type { JobState } from '../../core/state.ts';
+import { type ChangeRow, COUNT_DELTAS } from '../changes.ts';
+import { pgArray, pgTextArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
+
+/** A job to be written, checked and complete. */
+export interface NewJob {
+  id: string;
+  tenant: string;
+  task: string;
+  title: string | null;
+  queue: string;
+  priority: number;
+  tags: readonly string[];
+  inputDigest: string;
+  idempotencyKey: string | null;
+  keyScope: 'RETENTION' | 'UNTIL_FINISHED';
+  submittedBy: string;
+  concurrencyKey: string | null;
+  maxAttempts: number;
+  timeoutMs: number | null;
+  stallTimeoutMs: number | null;
+  /** JSON text. */
+  backoff: string;
+  runAt: string | null;
+  delayMs: number | null;
+  /** JSON text; null: no input was given. */
+  input: string | null;
+}
+
+/** What became of a NewJob. `inserted` is null when the job was there already: under its key, or by a repeated call. */
+export interface SubmitRow {
+  id: string;
+  /** The job that the key belongs to; the job's own id when it has no key. */
+  jobId: string;
+  /** Digest and scope stored with the key; null without one. */
+  keyDigest: string | null;
+  keyScope: 'RETENTION' | 'UNTIL_FINISHED' | null;
+  inserted: ChangeRow | null;
+}
+
+const columns = `
+with t as materialized (select clock_timestamp() as now),
+i as materialized (
+  select x.*, t.now,
+         coalesce(x.run_at, t.now + x.delay_ms * interval '1 millisecond', t.now) as due
+  from t, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[],
+                 $9::text[], $10::text[], $11::text[], $12::text[], $13::int[], $14::bigint[], $15::bigint[],
+                 $16::text[], $17::timestamptz[], $18::bigint[], $19::text[])
+    as x(id, tenant, task, title, queue, priority, tags, input_digest, key, key_scope, submitted_by, concurrency_key,
+         max_attempts, timeout_ms, stall_timeout_ms, backoff, run_at, delay_ms, input)
+)`;
+
+// DO UPDATE and not DO NOTHING: a caller that loses the race must get the winner's row in this very statement (E1).
+// Keys are inserted in order, so that two bulk submits of the same keys cannot wait for each other (E3).
+const keys = `,
+k as (
+  insert into waymark.idempotency_keys as k (tenant, kind, name, key, job_id, digest, scope, created_at, expires_at)
+  select i.tenant, 'task', i.task, i.key, i.id, i.input_digest, i.key_scope, i.now,
+         i.now + $21::bigint * interval '1 millisecond'
+  from i where i.key is not null
+  order by i.tenant, i.task, i.key
+  on conflict (tenant, kind, name, key) do update
+  set (job_id, digest, scope, created_at, expires_at) = (
+    select case when f.free then excluded.job_id else k.job_id end,
+           case when f.free then excluded.digest else k.digest end,
+           case when f.free then excluded.scope else k.scope end,
+           case when f.free then excluded.created_at else k.created_at end,
+           case when f.free then excluded.expires_at else k.expires_at end
+    from (select k.expires_at <= excluded.created_at
+              or (k.scope = 'UNTIL_FINISHED' and exists (
+                    select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)) as free) f
+  )
+  returning k.tenant, k.name, k.key, k.job_id, k.digest, k.scope
+),
+n as materialized (
+  select i.* from i left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key
+  where i.key is null or k.job_id = i.id
+)`;
+const noKeys = ', n as (select * from i)';
+
+// A job that is there already was written by an earlier call whose answer was lost: ids are made before the first try.
+const writes = `,
+j as (
+  insert into waymark.jobs (id, tenant, task, title, queue, priority, tags, input_digest, idempotency_key, submitted_by,
+                            concurrency_key, timeout_ms, stall_timeout_ms, backoff, created_at)
+  select n.id, n.tenant, n.task, n.title, n.queue, n.priority, n.tags::text[], n.input_digest, n.key, n.submitted_by,
+         n.concurrency_key, n.timeout_ms, n.stall_timeout_ms, n.backoff::json, n.now
+  from n
+  on conflict (id) do nothing
+  returning id
+),
+m as (
+  insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, queued_at, changed_at)
+  select n.id, n.tenant, n.task, n.queue, case when n.due > n.now then 'SCHEDULED' else 'QUEUED' end, n.max_attempts,
+         greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond', n.due,
+         case when n.due > n.now then null else n.now end, n.now
+  from n join j on j.id = n.id
+  returning id, tenant, task, queue, null::text as from_state, state, version, last_seq, run
+),
+p as (
+  insert into waymark.payloads (job_id, kind, data)
+  select n.id, 'input', n.input::json from n join j on j.id = n.id where n.input is not null
+),
+e as (
+  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
+  select m.id, 1, n.now, 'JobSubmitted', 1, null, n.submitted_by, m.state,
+         json_build_object('inputDigest', n.input_digest)
+  from m join n on n.id = m.id
+  returning *
+),
+${COUNT_DELTAS}`;
+
+const answer = (keyed: boolean) => `
+select i.id as "wantedId", ${keyed ? 'k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope",' : ''}
+       m.id, m.tenant, m.task, m.queue, m.from_state as "fromState", m.state, m.version, m.last_seq as "lastSeq",
+       e.run, e.seq, e.at, e.type, e.attempt, e.actor, e.data
+from i ${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}
+left join m on m.id = i.id
+left join e on e.job_id = m.id`;
+
+const SUBMIT = columns + noKeys + writes + answer(false);
+const SUBMIT_KEYED = columns + keys + writes + answer(true);
+
+type AnswerRow = { [K in keyof ChangeRow]: ChangeRow[K] | null } & {
+  wantedId: string;
+  keyJobId?: string | null;
+  keyDigest?: string | null;
+  keyScope?: 'RETENTION' | 'UNTIL_FINISHED' | null;
+  state: JobState | null;
+};
+
+/**
+ * (new) → SCHEDULED | QUEUED, any number of jobs in one statement and one round trip. Equal keys must have been folded
+ * by the caller: the statement fails on them (E2). Rows come back in no particular order.
+ */
+export async function submit(
+  db: Executor,
+  jobs: readonly NewJob[],
+  options: { priorityStepMs: number; retainKeysMs: number },
+): Promise<SubmitRow[]> {
+  const keyed = jobs.some((j) => j.idempotencyKey !== null);
+  const params = [
+    pgArray(jobs.map((j) => j.id)),
+    pgTextArray(jobs.map((j) => j.tenant)),
+    pgTextArray(jobs.map((j) => j.task)),
+    pgTextArray(jobs.map((j) => j.title)),
+    pgTextArray(jobs.map((j) => j.queue)),
+    pgArray(jobs.map((j) => j.priority)),
+    pgTextArray(jobs.map((j) => pgTextArray(j.tags))),
+    pgTextArray(jobs.map((j) => j.inputDigest)),
+    pgTextArray(jobs.map((j) => j.idempotencyKey)),
+    pgTextArray(jobs.map((j) => j.keyScope)),
+    pgTextArray(jobs.map((j) => j.submittedBy)),
+    pgTextArray(jobs.map((j) => j.concurrencyKey)),
+    pgArray(jobs.map((j) => j.maxAttempts)),
+    pgArray(jobs.map((j) => j.timeoutMs)),
+    pgArray(jobs.map((j) => j.stallTimeoutMs)),
+    pgTextArray(jobs.map((j) => j.backoff)),
+    pgTextArray(jobs.map((j) => j.runAt)),
+    pgArray(jobs.map((j) => j.delayMs)),
+    pgTextArray(jobs.map((j) => j.input)),
+    options.priorityStepMs,
+  ];
+  const rows = keyed
+    ? await db.query<AnswerRow>(SUBMIT_KEYED, [...params, options.retainKeysMs])
+    : await db.query<AnswerRow>(SUBMIT, params);
+  return rows.map((row) => ({
+    id: row.wantedId,
+    jobId: row.keyJobId ?? row.wantedId,
+    keyDigest: row.keyDigest ?? null,
+    keyScope: row.keyScope ?? null,
+    inserted: row.id === null ? null : (row as ChangeRow),
+  }));
+}

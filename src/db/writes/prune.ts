@@ -1,0 +1,120 @@
+import type { Executor } from '../types.ts';
+
+// Rows are locked with SKIP LOCKED and the state is judged again under the lock, so that several pruners
+// never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
+// an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers.
+const pruneSql = (state: string) => `
+with t as materialized (select clock_timestamp() as now),
+l as materialized (
+  select s.id, s.tenant, s.task, s.queue, s.state,
+         exists (select 1 from waymark.idempotency_keys k where k.job_id = s.id and k.expires_at > t.now) as keyed
+  from waymark.job_states s, t
+  where s.state = '${state}' and s.finished_at < t.now - $1::bigint * interval '1 millisecond' and s.pruned_at is null
+  order by s.finished_at, s.id
+  limit $2::int
+  for no key update of s skip locked
+),
+g as materialized (select l.id from l where not l.keyed),
+x1 as (delete from waymark.payloads p using l where p.job_id = l.id),
+x2 as (delete from waymark.attempts a using l where a.job_id = l.id),
+x3 as (delete from waymark.checkpoints c using l where c.job_id = l.id),
+x4 as (delete from waymark.events e using l where e.job_id = l.id),
+x5 as (delete from waymark.job_logs o using l where o.job_id = l.id),
+x6 as (delete from waymark.idempotency_keys k using g where k.job_id = g.id),
+x7 as (delete from waymark.jobs j using g where j.id = g.id),
+x8 as (delete from waymark.job_states s using g where s.id = g.id),
+b as (
+  update waymark.job_states s set pruned_at = t.now, progress = null, version = s.version + 1
+  from l, t where s.id = l.id and l.keyed
+),
+c as (
+  insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
+  select t.now, l.tenant, l.queue, l.task, l.state, null, count(*) from l, t where not l.keyed
+  group by t.now, l.tenant, l.queue, l.task, l.state
+)
+select l.id, l.tenant, l.keyed from l`;
+
+const PRUNE = { COMPLETED: pruneSql('COMPLETED'), FAILED: pruneSql('FAILED'), CANCELED: pruneSql('CANCELED') };
+
+/** Removes up to `limit` jobs that have been in a terminal state for longer than `olderThanMs`. Returns their ids. */
+export async function pruneFinished(
+  db: Executor,
+  state: 'COMPLETED' | 'FAILED' | 'CANCELED',
+  olderThanMs: number,
+  limit: number,
+): Promise<{ id: string; tenant: string; keyed: boolean }[]> {
+  return db.query(PRUNE[state], [olderThanMs, limit]);
+}
+
+const PRUNE_KEYS = `
+with t as materialized (select clock_timestamp() as now),
+k as materialized (
+  select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k, t
+  where k.expires_at <= t.now
+  order by k.tenant, k.kind, k.name, k.key
+  limit $1::int
+  for update skip locked
+),
+d as (
+  delete from waymark.idempotency_keys x using k
+  where x.tenant = k.tenant and x.kind = k.kind and x.name = k.name and x.key = k.key
+),
+g as materialized (select s.id from waymark.job_states s join k on k.job_id = s.id where s.pruned_at is not null),
+j as (delete from waymark.jobs j using g where j.id = g.id),
+s as (
+  delete from waymark.job_states s using g where s.id = g.id returning s.tenant, s.queue, s.task, s.state
+),
+c as (
+  insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
+  select t.now, s.tenant, s.queue, s.task, s.state, null, count(*) from s, t
+  group by t.now, s.tenant, s.queue, s.task, s.state
+)
+select count(*)::int as n from k`;
+
+/** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */
+export async function pruneKeys(db: Executor, limit: number): Promise<number> {
+  const [row] = await db.query<{ n: number }>(PRUNE_KEYS, [limit]);
+  return row?.n ?? 0;
+}
+
+// The deltas have no index: a fold takes whatever is there, and two folds at once never take the same rows.
+const FOLD = `
+with d as (
+  delete from waymark.count_deltas where ctid = any(array(
+    select ctid from waymark.count_deltas limit $1::int for update skip locked))
+  returning *
+),
+n as (
+  select tenant, queue, task, state, sum(n)::bigint as n from (
+    select tenant, queue, task, to_state as state, n from d where to_state is not null
+    union all
+    select tenant, queue, task, from_state, -n from d where from_state is not null
+  ) x group by tenant, queue, task, state having sum(n) <> 0 order by tenant, queue, task, state
+),
+m as (
+  insert into waymark.minute_stats as m (minute, tenant, queue, task, from_state, to_state, n)
+  select date_trunc('minute', d.at), d.tenant, d.queue, d.task, coalesce(d.from_state, ''), d.to_state, sum(d.n)
+  from d where d.to_state is not null
+  group by 1, 2, 3, 4, 5, 6 order by 1, 2, 3, 4, 5, 6
+  on conflict (minute, tenant, queue, task, from_state, to_state) do update set n = m.n + excluded.n
+),
+c as (
+  insert into waymark.counts as c (tenant, queue, task, state, n)
+  select tenant, queue, task, state, n from n
+  on conflict (tenant, queue, task, state) do update set n = c.n + excluded.n
+)
+select count(*)::int as n from d`;
+
+/** Folds up to `limit` deltas into the counts and the per-minute counters. Returns how many it took. */
+export async function foldCounts(db: Executor, limit: number): Promise<number> {
+  const [row] = await db.query<{ n: number }>(FOLD, [limit]);
+  return row?.n ?? 0;
+}
+
+/** Drops per-minute counters older than `olderThanMs`. */
+export async function pruneStats(db: Executor, olderThanMs: number): Promise<void> {
+  await db.query(
+    `delete from waymark.minute_stats where minute < clock_timestamp() - $1::bigint * interval '1 millisecond'`,
+    [olderThanMs],
+  );
+}

@@ -1,0 +1,179 @@
+import { LeaseLost, Unavailable } from '../core/errors.ts';
+import { newUuid } from '../core/ids.ts';
+import { definitionDigest } from '../core/task.ts';
+import { isUniqueViolation } from '../db/errors.ts';
+import { checkpointByKey, checkpointsOf } from '../db/reads/checkpoint-rows.ts';
+import { cancelDelivered } from '../db/transitions/cancel.ts';
+import { claim } from '../db/transitions/claim.ts';
+import type { Database, Executor } from '../db/types.ts';
+import { appendLogs, type CheckpointInput, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
+import { registerQueues, registerTasks } from '../db/writes/registry.ts';
+import { beat, markStopped, registerWorker } from '../db/writes/workers.ts';
+import type { LiveChannel } from '../events/channel.ts';
+import { createBatcher } from './batcher.ts';
+import { announce } from './commit.ts';
+import { createSettle } from './settle.ts';
+import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
+
+/** Longest a user's transaction may stay open: its batch would hold a connection and, embedded, everybody. */
+const USER_TRANSACTION_MS = 30_000;
+
+/** The verbs of workers. */
+export function createExecution(database: Database, channel: LiveChannel, _options: EngineOptions): ExecutionEngine {
+  const db = database.work;
+  const save = createBatcher<CheckpointWrite, void>((writes) => saveTogether(writes), {
+    maxSize: 100,
+    parallel: 2,
+    isShared: (e) => e instanceof Unavailable,
+  });
+
+  /** One statement for checkpoints of several jobs; a job's second checkpoint, and each STEP, goes in one of its own. */
+  async function saveTogether(writes: CheckpointWrite[]): Promise<(undefined | Error)[]> {
+    const fates = new Map<CheckpointWrite, undefined | Error>();
+    let rest = writes;
+    while (rest.length > 0) {
+      const jobs = new Set<string>();
+      const round = rest.filter((w) => !jobs.has(w.jobId) && jobs.add(w.jobId));
+      rest = rest.filter((w) => !round.includes(w));
+      for (const replace of [true, false]) {
+        const part = round.filter((w) => (w.kind !== 'STEP') === replace);
+        if (part.length === 0) continue;
+        const rows = await saveCheckpoints(db, part.map(toInput), replace);
+        announce(channel, rows);
+        const saved = new Set(rows.map((r) => r.id));
+        for (const w of part) fates.set(w, saved.has(w.jobId) ? undefined : new LeaseLost(w.jobId, w.attempt));
+      }
+    }
+    return writes.map((w) => fates.get(w));
+  }
+
+  async function existing(executor: Executor, write: { jobId: string; epoch: number; key: string }) {
+    const row = await checkpointByKey(executor, write.jobId, write.epoch, write.key);
+    return { data: row?.data ?? null, existed: true };
+  }
+
+  return {
+    async registerWorker(w) {
+      const definitions = [...w.tasks];
+      await db.transaction(async (tx) => {
+        const names = new Set([...definitions.map((d) => d.queue), ...(w.queues ?? [])]);
+        await registerQueues(tx, [...names].map((name) => ({ id: newUuid(), name })));
+        await registerTasks(
+          tx,
+          definitions.map((d) => ({
+            id: newUuid(),
+            name: d.name,
+            digest: definitionDigest(d),
+            definition: JSON.stringify(d),
+          })),
+        );
+        await registerWorker(tx, {
+          ...w,
+          queues: w.queues ?? [],
+          tasks: definitions.map((d) => d.name),
+          taskDigests: Object.fromEntries(definitions.map((d) => [d.name, definitionDigest(d)])),
+        });
+      });
+    },
+
+    async beat(workerId, status) {
+      const rows = await beat(database.beat, workerId, status);
+      return {
+        alive: rows.length > 0,
+        jobs: rows.flatMap((row) =>
+          row.jobId === null || row.attempt === null
+            ? []
+            : {
+                jobId: row.jobId,
+                attempt: row.attempt,
+                cancel: row.cancelRequested ? { by: row.cancelRequestedBy, reason: row.cancelReason } : null,
+              },
+        ),
+      };
+    },
+
+    async claim(workerId, request) {
+      const rows = await claim(db, workerId, request);
+      announce(channel, rows);
+      return rows.map(({ attempt, ...row }) => ({ ...row, attempt: attempt as number }));
+    },
+
+    settle: createSettle(db, channel),
+
+    async flushProgress(updates) {
+      if (updates.length === 0) return [];
+      const rows = await flushProgress(
+        db,
+        updates.map((u) => ({ jobId: u.jobId, attempt: u.attempt, progress: JSON.stringify(u.progress) })),
+      );
+      channel.publishChanges(
+        rows.map(({ id, ...row }) => ({ jobId: id, from: 'RUNNING', state: 'RUNNING', events: [], ...row })),
+      );
+      return rows.map((row) => row.id);
+    },
+
+    async checkpoints(jobId, epoch) {
+      return new Map((await checkpointsOf(db, jobId, epoch)).map((row) => [row.key, row]));
+    },
+
+    async saveCheckpoint(write) {
+      try {
+        await save.add(write);
+      } catch (error) {
+        if (write.kind === 'STEP' && isUniqueViolation(error)) return existing(db, write);
+        throw error;
+      }
+      return { data: JSON.parse(write.data), existed: false };
+    },
+
+    async transaction(jobId, attempt, fn) {
+      let write: CheckpointWrite | undefined;
+      try {
+        const rows = await db.transaction(
+          async (tx) => {
+            write = await fn(tx);
+            // The fence comes last, so that the job's row is locked for microseconds and not for the length of `fn`.
+            const saved = await saveCheckpoints(tx, [toInput(write)], write.kind !== 'STEP');
+            if (saved.length === 0) throw new LeaseLost(jobId, attempt);
+            return saved;
+          },
+          { timeoutMs: USER_TRANSACTION_MS },
+        );
+        announce(channel, rows);
+        return { data: JSON.parse(write?.data ?? 'null'), existed: false };
+      } catch (error) {
+        if (write?.kind === 'STEP' && isUniqueViolation(error, 'checkpoints_job_id_epoch_key_pk')) {
+          return existing(db, write);
+        }
+        throw error;
+      }
+    },
+
+    async cancelDelivered(jobId, attempt) {
+      announce(channel, await cancelDelivered(db, jobId, attempt));
+    },
+
+    async appendLogs(lines) {
+      if (lines.length > 0) await appendLogs(db, lines.map((line) => ({ ...line, id: newUuid() })));
+    },
+
+    async workerStopped(workerId) {
+      await markStopped(database.beat, workerId);
+    },
+  };
+}
+
+function toInput(write: CheckpointWrite): CheckpointInput {
+  return {
+    jobId: write.jobId,
+    attempt: write.attempt,
+    key: write.key,
+    kind: write.kind,
+    data: write.data,
+    processed: write.processed ?? null,
+    succeeded: write.succeeded ?? null,
+    failed: write.failed ?? null,
+    errorSamples: write.errorSamples ? JSON.stringify(write.errorSamples) : null,
+    progress: write.progress ? JSON.stringify(write.progress) : null,
+  };
+}

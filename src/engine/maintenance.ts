@@ -1,0 +1,152 @@
+import { retryDelay } from '../core/backoff.ts';
+import type { JobErrorData } from '../core/event.ts';
+import type { Database } from '../db/types.ts';
+import { nextDue, stage } from '../db/transitions/stage.ts';
+import { foldCounts, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
+import {
+  abandonedAttempts,
+  forgetWorkers,
+  markAllLost,
+  markLost,
+  type RescueRow,
+  serverUptime,
+  stuckAttempts,
+} from '../db/writes/workers.ts';
+import type { LiveChannel } from '../events/channel.ts';
+import { announce } from './commit.ts';
+import { settleBatch, toInput } from './settle.ts';
+import type { EngineOptions, MaintenanceEngine } from './types.ts';
+
+const STAGE_BATCH = 500;
+const RESCUE_BATCH = 200;
+const PRUNE_BATCH = 500;
+const FOLD_BATCH = 5_000;
+/** Rounds of one pass: what is left waits for the next, so that a backlog never holds up the other passes. */
+const MAX_ROUNDS = 10;
+const FORGET_WORKERS_MS = 24 * 3_600_000;
+const KEEP_STATS_MS = 7 * 24 * 3_600_000;
+
+/** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
+export function createMaintenance(
+  database: Database,
+  channel: LiveChannel,
+  options: EngineOptions,
+): MaintenanceEngine {
+  const db = database.maintenance;
+  /** Since when, and until when, this process has been in unbroken contact with Postgres. */
+  let contact: { since: number; until: number } | null = null;
+
+  async function inContactForALease(): Promise<boolean> {
+    const now = performance.now();
+    // A process that was stopped for a while has seen nothing meanwhile, whatever the clock says.
+    if (!contact || now - contact.until > options.leaseMs) contact = { since: now, until: now };
+    const upFor = await serverUptime(db);
+    contact.until = performance.now();
+    return now - contact.since >= options.leaseMs && upFor >= options.leaseMs;
+  }
+
+  async function rescueAbandoned(): Promise<number> {
+    return drain(async () => settleAll(await abandonedAttempts(db, RESCUE_BATCH), 'STALLED'), RESCUE_BATCH);
+  }
+
+  /** Runs a bounded batch until it comes back short. */
+  async function drain(batch: () => Promise<number>, size: number): Promise<number> {
+    let total = 0;
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const n = await batch();
+      total += n;
+      if (n < size) break;
+    }
+    return total;
+  }
+
+  async function settleAll(rows: RescueRow[], outcome: 'STALLED' | 'NOT_ADVANCING'): Promise<number> {
+    if (rows.length === 0) return 0;
+    const fates = await settleBatch(
+      db,
+      channel,
+      rows.map((row) =>
+        toInput({
+          jobId: row.jobId,
+          attempt: row.attempt,
+          outcome,
+          error: rescueError(row, outcome),
+          delayMs: retryDelay(row.backoff, row.failures + 1, Math.random()),
+        }),
+      ),
+    );
+    for (const { workerId } of rows) channel.publishNudge(workerId);
+    return fates.filter((f) => f.status === 'settled').length;
+  }
+
+  return {
+    async stage() {
+      const staged = await drain(async () => {
+        const rows = await stage(db, { priorityStepMs: options.priorityStepMs, limit: STAGE_BATCH });
+        announce(channel, rows);
+        return rows.length;
+      }, STAGE_BATCH);
+      return { staged, nextDueMs: await nextDue(db) };
+    },
+
+    async rescue() {
+      try {
+        // An outage must not burn anybody's budget: workers that could not beat get one whole lease to say so.
+        if (!(await inContactForALease())) return { lostWorkers: 0, rescued: 0 };
+        const lost = await markLost(db);
+        for (const id of lost) channel.publishNudge(id);
+        const rescued =
+          (await rescueAbandoned()) +
+          (await drain(
+            async () => settleAll(await stuckAttempts(db, RESCUE_BATCH), 'NOT_ADVANCING'),
+            RESCUE_BATCH,
+          ));
+        await forgetWorkers(db, FORGET_WORKERS_MS);
+        return { lostWorkers: lost.length, rescued };
+      } catch (error) {
+        contact = null;
+        throw error;
+      }
+    },
+
+    async recover() {
+      const lost = await markAllLost(db);
+      return { lostWorkers: lost.length, rescued: await rescueAbandoned() };
+    },
+
+    async prune() {
+      const { completed, failed, canceled } = options.retainMs;
+      let pruned = 0;
+      for (const [state, ms] of [['COMPLETED', completed], ['FAILED', failed], ['CANCELED', canceled]] as const) {
+        pruned += await drain(async () => {
+          const rows = await pruneFinished(db, state, ms, PRUNE_BATCH);
+          return rows.length;
+        }, PRUNE_BATCH);
+      }
+      pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
+      await pruneStats(db, KEEP_STATS_MS);
+      return { pruned };
+    },
+
+    async fold() {
+      return { folded: await drain(() => foldCounts(db, FOLD_BATCH), FOLD_BATCH) };
+    },
+  };
+}
+
+/** What is recorded when nobody is left to say why. A job that lost every worker it had is named for what it is. */
+function rescueError(row: RescueRow, outcome: 'STALLED' | 'NOT_ADVANCING'): JobErrorData {
+  const last = row.failures + 1 >= row.maxAttempts;
+  const poison = outcome === 'STALLED' && last && row.stalls + 1 >= row.maxAttempts && row.maxAttempts > 1;
+  return {
+    code: poison ? 'POISON' : outcome,
+    message: poison
+      ? `each of its ${row.maxAttempts} attempts lost its worker`
+      : outcome === 'STALLED'
+        ? 'the lease of its worker was over'
+        : 'no progress or checkpoint for longer than the task allows',
+    retryable: true,
+    attempt: row.attempt,
+    at: new Date().toISOString(),
+  };
+}

@@ -1,0 +1,76 @@
+import { Unavailable } from '../core/errors.ts';
+import type { JobErrorData } from '../core/event.ts';
+import { settle as settleRows, type SettleInput, unsettled } from '../db/transitions/settle.ts';
+import type { Db } from '../db/types.ts';
+import type { LiveChannel } from '../events/channel.ts';
+import { createBatcher } from './batcher.ts';
+import { announce } from './commit.ts';
+import type { AttemptEnd, SettleResult } from './types.ts';
+
+/** Ends attempts. Those that end within a few milliseconds share a transaction; each learns its own fate after the commit. */
+export function createSettle(db: Db, channel: LiveChannel): (end: AttemptEnd) => Promise<SettleResult> {
+  const together = createBatcher<SettleInput, SettleResult>((ends) => settleBatch(db, channel, ends), {
+    maxSize: 250,
+    parallel: 2,
+    isShared: (e) => e instanceof Unavailable,
+  });
+  return (end) => together.add(toInput(end));
+}
+
+/** Settles many attempts in one statement; those whose row another holds are settled alone, waiting for it. */
+export async function settleBatch(
+  db: Db,
+  channel: LiveChannel,
+  ends: readonly SettleInput[],
+): Promise<SettleResult[]> {
+  const fates = await settleOnce(db, channel, ends, false);
+  for (const [i, end] of ends.entries()) {
+    if (fates[i] === 'held') fates[i] = (await settleOnce(db, channel, [end], true))[0] ?? 'held';
+  }
+  // Held even while waiting cannot be: a waiting lock ends with the row, or with the attempt's ownership gone.
+  return fates.map((fate) => (fate === 'held' ? { status: 'lost' } : fate));
+}
+
+async function settleOnce(
+  db: Db,
+  channel: LiveChannel,
+  ends: readonly SettleInput[],
+  wait: boolean,
+): Promise<(SettleResult | 'held')[]> {
+  const rows = await settleRows(db, ends, wait);
+  announce(channel, rows);
+  const settled = new Map(rows.map((row) => [`${row.id}/${row.attempt}`, row.state]));
+  const missing = ends.filter((end) => !settled.has(`${end.jobId}/${end.attempt}`));
+  const recorded = new Map(
+    (missing.length > 0 ? await unsettled(db, missing) : []).map((row) => [`${row.jobId}/${row.attempt}`, row]),
+  );
+  return ends.map((end) => {
+    const key = `${end.jobId}/${end.attempt}`;
+    const state = settled.get(key);
+    if (state) return { status: 'settled', state };
+    const row = recorded.get(key);
+    if (row?.owns) return 'held';
+    if (row?.outcome && row.digest === end.digest) return { status: 'repeated', state: row.state };
+    return { status: 'lost' };
+  });
+}
+
+/** The stored form of how an attempt ended. */
+export function toInput(end: AttemptEnd): SettleInput {
+  const brief: JobErrorData | null = end.error ? { ...end.error, stack: null } : null;
+  return {
+    jobId: end.jobId,
+    attempt: end.attempt,
+    outcome: end.outcome,
+    digest: `${end.outcome}:${end.resultDigest ?? end.error?.code ?? ''}`,
+    result: end.result ?? null,
+    resultDigest: end.resultDigest ?? null,
+    error: brief && JSON.stringify(brief),
+    fullError: end.error ? JSON.stringify(end.error) : null,
+    retryable: end.error?.retryable ?? true,
+    delayMs: end.delayMs ?? null,
+    reason: end.reason ?? null,
+    forced: end.forced ?? false,
+    progress: end.progress ? JSON.stringify(end.progress) : null,
+  };
+}

@@ -1,0 +1,219 @@
+import type { Backoff } from '../core/backoff.ts';
+import type { JobErrorData } from '../core/event.ts';
+import type { CheckpointKind, CheckpointRow, ErrorSample, JobRow } from '../core/job.ts';
+import type { ProgressState } from '../core/progress.ts';
+import type { StandardSchemaV1 } from '../core/standard-schema.ts';
+import type { AttemptOutcome, JobState } from '../core/state.ts';
+import type { TaskDefinition } from '../core/task.ts';
+import type { Executor, Tx } from '../db/types.ts';
+
+/** Who asks, and for whom. */
+export interface Caller {
+  tenant: string;
+  actor: string;
+}
+
+/** What a client may say about a job at submit, in stored units. Checked by the engine. */
+export interface SubmitRequest {
+  /** Name of the task; must be registered, or be given as `definition`. */
+  task: string;
+  /** Left out: the handler gets `undefined`. */
+  input?: unknown;
+  title?: string | null;
+  idempotencyKey?: string | null;
+  keyScope?: 'RETENTION' | 'UNTIL_FINISHED' | null;
+  queue?: string | null;
+  priority?: number | null;
+  tags?: readonly string[] | null;
+  /** RFC 3339; exclusive with `delayMs`. In the past means now. */
+  runAt?: string | null;
+  delayMs?: number | null;
+  maxAttempts?: number | null;
+  timeoutMs?: number | null;
+  backoff?: Backoff | null;
+  concurrencyKey?: string | null;
+}
+
+export interface SubmitOptions {
+  /** Definition known in code: no look-up of the registered task. */
+  definition?: TaskDefinition;
+  /** Checks the input with the task's own schema in place of its JSON Schema. */
+  inputSchema?: StandardSchemaV1 | undefined;
+  /** The caller's own open transaction: the job exists if and only if it commits. */
+  tx?: Executor;
+  /** Prefix of error paths: `inputs[17]`. Default none. */
+  path?: string;
+}
+
+export interface Submitted {
+  jobId: string;
+  deduplicated: boolean;
+  /** With `tx`: call it after the commit, to start the job at once; otherwise the next poll does. */
+  wake: () => void;
+}
+
+/** Verbs of clients. Each returns the job as it is after the commit. */
+export interface JobsEngine {
+  /** @throws InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, Unavailable */
+  submit(caller: Caller, request: SubmitRequest, options?: SubmitOptions): Promise<Submitted>;
+  /** All or nothing, in order; at most 1000. Errors carry `path` `inputs[i]`. */
+  submitMany(caller: Caller, requests: readonly SubmitRequest[], options?: Pick<SubmitOptions, 'tx'>): Promise<Submitted[]>;
+  /**
+   * Cancels a waiting job at once; of a running one it requests it. A second call on a canceled (or being canceled) job
+   * answers alike. `id` is the stored form. @throws NotFound, InvalidTransition
+   */
+  cancel(caller: Caller, id: string, options?: { reason?: string | null; expectedRun?: number | null }): Promise<JobRow>;
+  /** A finished job opens its next run, a RETRYING or SCHEDULED one becomes due now. @throws NotFound, InvalidTransition, InvalidInput */
+  retry(
+    caller: Caller,
+    id: string,
+    options?: { expectedRun?: number | null; fromStart?: boolean | null; fromCheckpoint?: string | null; reason?: string | null },
+  ): Promise<JobRow>;
+  /** A SCHEDULED or RETRYING job becomes due now. @throws NotFound, InvalidTransition */
+  runNow(caller: Caller, id: string): Promise<JobRow>;
+}
+
+/** A job handed to a worker. */
+export interface ClaimedJob {
+  id: string;
+  tenant: string;
+  task: string;
+  queue: string;
+  tags: string[];
+  submittedBy: string;
+  createdAt: string;
+  run: number;
+  epoch: number;
+  attempt: number;
+  /** Failures of this run before this attempt. */
+  failures: number;
+  maxAttempts: number;
+  timeoutMs: number | null;
+  stallTimeoutMs: number | null;
+  backoff: Backoff;
+  hasInput: boolean;
+  input: unknown;
+  resumedFrom: string | null;
+}
+
+/** How an attempt ended, as its worker says. */
+export interface AttemptEnd {
+  jobId: string;
+  attempt: number;
+  outcome: Exclude<AttemptOutcome, 'SUSPENDED'>;
+  /** SUCCEEDED: JSON text, or null for "no result". */
+  result?: string | null;
+  resultDigest?: string | null;
+  /** Budget outcomes. `stack` may be long: it is stored apart when large. */
+  error?: JobErrorData | null;
+  /** RETRYING and POSTPONED: wait before the next attempt. */
+  delayMs?: number | null;
+  /** POSTPONED: said by RetryLater. */
+  reason?: string | null;
+  /** CANCELED: the handler was given up past the grace time. */
+  forced?: boolean;
+  /** The last unsent gauge. */
+  progress?: ProgressState | null;
+}
+
+/** What became of an AttemptEnd. `lost`: the attempt no longer owned the job and nothing was written. */
+export type SettleResult = { status: 'settled' | 'repeated'; state: JobState } | { status: 'lost' };
+
+export interface BeatAnswer {
+  /** False: the worker is LOST (or unknown) and must go on under a new id. */
+  alive: boolean;
+  /** RUNNING jobs that the database says are this worker's. */
+  jobs: { jobId: string; attempt: number; cancel: { by: string | null; reason: string | null } | null }[];
+}
+
+export interface CheckpointWrite {
+  jobId: string;
+  attempt: number;
+  epoch: number;
+  key: string;
+  kind: CheckpointKind;
+  /** JSON text. */
+  data: string;
+  processed?: number | null;
+  succeeded?: number | null;
+  failed?: number | null;
+  errorSamples?: ErrorSample[] | null;
+  progress?: ProgressState | null;
+}
+
+export interface LogWrite {
+  jobId: string;
+  attempt: number;
+  at: string;
+  level: 'debug' | 'info' | 'warn' | 'error';
+  message: string;
+  /** JSON text or null. */
+  data: string | null;
+}
+
+/** Verbs of workers. Whatever is said about an attempt is fenced by its number. */
+export interface ExecutionEngine {
+  /** Makes tasks and queues known and opens the worker's lease. */
+  registerWorker(worker: {
+    id: string;
+    host: string;
+    pid: number;
+    /** Queues it serves; null: all. */
+    queues: readonly string[] | null;
+    tasks: readonly TaskDefinition[];
+    slots: number;
+    leaseMs: number;
+  }): Promise<void>;
+  /** Renews the lease and reads what the worker owns. Locks no job row. */
+  beat(workerId: string, status: { busy: number; draining: boolean; blocked: boolean; leaseMs: number }): Promise<BeatAnswer>;
+  /** Takes up to `limit` jobs. Empty when the worker's lease is over. */
+  claim(workerId: string, request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number }): Promise<ClaimedJob[]>;
+  /** Ends attempts; calls within a few milliseconds share a transaction. Resolves after the commit. */
+  settle(end: AttemptEnd): Promise<SettleResult>;
+  /** Writes the latest gauges of many jobs in one statement. Resolves with the ids that were written. */
+  flushProgress(updates: readonly { jobId: string; attempt: number; progress: ProgressState }[]): Promise<string[]>;
+  /** What the job has saved in this epoch, by key. */
+  checkpoints(jobId: string, epoch: number): Promise<Map<string, CheckpointRow>>;
+  /**
+   * Saves one checkpoint and its event. STEP is written once: when the key exists already, its saved data is returned
+   * and nothing is written. Others replace. @throws LeaseLost
+   */
+  saveCheckpoint(write: CheckpointWrite): Promise<{ data: unknown; existed: boolean }>;
+  /**
+   * Runs `fn` in a transaction and commits its writes together with the checkpoint that it returns; the fence is the
+   * last statement before COMMIT. When the key exists already (STEP), `fn`'s writes are rolled back and the saved data
+   * is returned. @throws LeaseLost
+   */
+  transaction(jobId: string, attempt: number, fn: (tx: Tx) => Promise<CheckpointWrite>): Promise<{ data: unknown; existed: boolean }>;
+  /** The abort signal fired in the handler: one more rung of the ladder, once. */
+  cancelDelivered(jobId: string, attempt: number): Promise<void>;
+  appendLogs(lines: readonly LogWrite[]): Promise<void>;
+  /** The worker is gone in good order: nobody waits for its lease. Its running jobs, if any, are handed back. */
+  workerStopped(workerId: string): Promise<void>;
+}
+
+/** One bounded pass each; safe in any number of processes at once. They return how much they did. */
+export interface MaintenanceEngine {
+  /** Due SCHEDULED and RETRYING jobs become QUEUED. `nextDueMs`: until the next known due time, null when none. */
+  stage(): Promise<{ staged: number; nextDueMs: number | null }>;
+  /** Workers past their lease become LOST, their jobs go back; jobs that do not advance end their attempt. */
+  rescue(): Promise<{ lostWorkers: number; rescued: number }>;
+  /**
+   * For the sole owner of an embedded database, before its own worker starts: whatever worker was there before is gone
+   * for certain, so its jobs go back at once and not after a lease.
+   */
+  recover(): Promise<{ lostWorkers: number; rescued: number }>;
+  /** Removes what is past its retention. */
+  prune(): Promise<{ pruned: number }>;
+  /** Folds count deltas. */
+  fold(): Promise<{ folded: number }>;
+}
+
+/** Settings of the engine, in milliseconds and bytes. */
+export interface EngineOptions {
+  leaseMs: number;
+  sweepMs: number;
+  priorityStepMs: number;
+  retainMs: { completed: number; failed: number; canceled: number; keys: number };
+  maxBytes: { input: number; result: number; checkpoint: number };
+}

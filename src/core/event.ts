@@ -90,7 +90,9 @@ export function summarize(event: JobEvent): string {
     case 'AttemptStarted':
       return data.resumedFrom ? `Attempt ${attempt} started behind ${data.resumedFrom}` : `Attempt ${attempt} started`;
     case 'CheckpointSaved':
-      return data.processed == null ? `Checkpoint ${data.key} saved` : `Checkpoint ${data.key} saved: ${data.processed} processed`;
+      return data.processed == null
+        ? `Checkpoint ${data.key} saved`
+        : `Checkpoint ${data.key} saved: ${data.processed} processed`;
     case 'AttemptEnded':
       return `Attempt ${attempt} ended: ${data.outcome}${data.error ? `, ${data.error.message}` : ''}`;
     case 'RetryScheduled':

@@ -48,7 +48,12 @@ export function parseId(kind: IdKind, id: string, path?: string): string {
  */
 export function parseAnyId(id: string, path?: string): { kind: IdKind; uuid: string } {
   const kind = KIND_OF_PREFIX.get(id.slice(0, Math.max(0, id.lastIndexOf('_'))));
-  if (!kind) throw new InvalidId(id, `must begin with one of ${[...KIND_OF_PREFIX.keys()].map((p) => `${p}_`).join(', ')}`, path);
+  if (!kind)
+    throw new InvalidId(
+      id,
+      `must begin with one of ${[...KIND_OF_PREFIX.keys()].map((p) => `${p}_`).join(', ')}`,
+      path,
+    );
   try {
     return { kind, uuid: TypeID.fromString(id).toUUID() };
   } catch {

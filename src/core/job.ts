@@ -153,6 +153,14 @@ export interface QueueRow {
 export const PRIORITY_RANGE = { min: -100, max: 100 } as const;
 
 /** Longest texts a client may give; longer ones are InvalidInput. */
-export const MAX_TEXT = { title: 200, key: 200, queue: 100, task: 100, tag: 100, reason: 500, checkpointKey: 200 } as const;
+export const MAX_TEXT = {
+  title: 200,
+  key: 200,
+  queue: 100,
+  task: 100,
+  tag: 100,
+  reason: 500,
+  checkpointKey: 200,
+} as const;
 export const MAX_TAGS = 20;
 export const MAX_ATTEMPTS = 1000;

@@ -62,37 +62,46 @@ export function jsonIssues(value: unknown, path: string): InputIssue[] {
 
   function visit(v: unknown, at: string, depth: number): void {
     if (issues.length >= 20) return;
-    const bad = (message: string) => void issues.push({ path: at, message });
-    if (v === null || typeof v === 'boolean') return;
-    if (typeof v === 'string') {
-      const problem = textProblem(v);
-      if (problem) bad(problem);
-      return;
-    }
-    if (typeof v === 'number') {
-      if (!Number.isFinite(v)) bad(`must be a finite number, not ${v}`);
-      return;
-    }
-    if (typeof v === 'bigint') return bad('must not be a BigInt; send integers beyond 2^53 as strings');
-    if (typeof v !== 'object') return bad(`must be a JSON value, not ${typeof v}`);
-    if (depth >= MAX_JSON_DEPTH) return bad(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
-    if (open.has(v)) return bad('refers to itself');
+    const problem = typeof v === 'object' && v !== null ? objectProblem(v, depth) : scalarProblem(v);
+    if (problem) issues.push({ path: at, message: problem });
+    if (problem || typeof v !== 'object' || v === null) return;
     open.add(v);
     if (Array.isArray(v)) {
       for (let i = 0; i < v.length; i++) visit(v[i], `${at}[${i}]`, depth + 1);
     } else {
-      const proto = Object.getPrototypeOf(v) as object | null;
-      if (proto !== null && Object.getPrototypeOf(proto) !== null) {
-        bad(`must be a plain object, not a ${v.constructor?.name ?? 'class instance'}`);
-      } else {
-        for (const [key, child] of Object.entries(v)) {
-          const problem = textProblem(key);
-          if (problem) issues.push({ path: `${at}.${storableText(key, 40)}`, message: `the name ${problem}` });
-          if (child !== undefined) visit(child, memberPath(at, key), depth + 1);
-        }
+      for (const [key, child] of Object.entries(v)) {
+        const nameProblem = textProblem(key);
+        if (nameProblem) issues.push({ path: memberPath(at, key), message: `the name ${nameProblem}` });
+        if (child !== undefined) visit(child, memberPath(at, key), depth + 1);
       }
     }
     open.delete(v);
+  }
+
+  function objectProblem(v: object, depth: number): string | null {
+    if (depth >= MAX_JSON_DEPTH) return `is nested deeper than ${MAX_JSON_DEPTH} levels`;
+    if (open.has(v)) return 'refers to itself';
+    if (Array.isArray(v)) return null;
+    const proto = Object.getPrototypeOf(v) as object | null;
+    // A plain object of another realm has a prototype of its own, whose prototype is null.
+    const plain = proto === null || Object.getPrototypeOf(proto) === null;
+    return plain ? null : `must be a plain object, not a ${v.constructor?.name ?? 'class instance'}`;
+  }
+}
+
+function scalarProblem(v: unknown): string | null {
+  switch (typeof v) {
+    case 'string':
+      return textProblem(v);
+    case 'number':
+      return Number.isFinite(v) ? null : `must be a finite number, not ${v}`;
+    case 'bigint':
+      return 'must not be a BigInt; send integers beyond 2^53 as strings';
+    case 'boolean':
+    case 'object':
+      return null;
+    default:
+      return `must be a JSON value, not ${typeof v}`;
   }
 }
 

@@ -53,8 +53,9 @@ export async function validateWith<O>(
  * extension (`~standard.jsonSchema`); null where it does not, or the schema has no JSON form (a Date, a BigInt).
  */
 export function jsonSchemaOf(schema: StandardSchemaV1 | undefined, side: 'input' | 'output'): JsonValue {
-  const extension = (schema?.['~standard'] as { jsonSchema?: Record<string, (o: { target: string }) => unknown> } | undefined)
-    ?.jsonSchema;
+  const extension = (
+    schema?.['~standard'] as { jsonSchema?: Record<string, (o: { target: string }) => unknown> } | undefined
+  )?.jsonSchema;
   if (!extension) return null;
   try {
     return JSON.parse(JSON.stringify(extension[side]?.({ target: 'draft-2020-12' }) ?? null)) as JsonValue;

@@ -45,7 +45,12 @@ export const ATTEMPT_OUTCOMES = [
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** Outcomes that use up one of a run's `maxAttempts`. The others are nobody's fault. */
-export const BUDGET_OUTCOMES = ['FAILED', 'TIMED_OUT', 'STALLED', 'NOT_ADVANCING'] as const satisfies readonly AttemptOutcome[];
+export const BUDGET_OUTCOMES = [
+  'FAILED',
+  'TIMED_OUT',
+  'STALLED',
+  'NOT_ADVANCING',
+] as const satisfies readonly AttemptOutcome[];
 
 /** After this many RELEASED attempts in a row the next one counts as STALLED, so that a job nobody can run ends. */
 export const MAX_RELEASES_IN_A_ROW = 20;

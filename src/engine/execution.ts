@@ -57,7 +57,10 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
       const definitions = [...w.tasks];
       await db.transaction(async (tx) => {
         const names = new Set([...definitions.map((d) => d.queue), ...(w.queues ?? [])]);
-        await registerQueues(tx, [...names].map((name) => ({ id: newUuid(), name })));
+        await registerQueues(
+          tx,
+          [...names].map((name) => ({ id: newUuid(), name })),
+        );
         await registerTasks(
           tx,
           definitions.map((d) => ({
@@ -154,7 +157,11 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
     },
 
     async appendLogs(lines) {
-      if (lines.length > 0) await appendLogs(db, lines.map((line) => ({ ...line, id: newUuid() })));
+      if (lines.length > 0)
+        await appendLogs(
+          db,
+          lines.map((line) => ({ ...line, id: newUuid() })),
+        );
     },
 
     async workerStopped(workerId) {

@@ -45,7 +45,10 @@ export function createJsonSchemaChecker(): JsonSchemaChecker {
 }
 
 function toIssue(error: ErrorObject, path: string): InputIssue {
-  const segments = error.instancePath.split('/').slice(1).map((s) => s.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const segments = error.instancePath
+    .split('/')
+    .slice(1)
+    .map((s) => s.replaceAll('~1', '/').replaceAll('~0', '~'));
   const missing = (error.params as { missingProperty?: string }).missingProperty;
   const extra = (error.params as { additionalProperty?: string }).additionalProperty;
   if (missing !== undefined) segments.push(missing);

@@ -1,7 +1,7 @@
 import { retryDelay } from '../core/backoff.ts';
 import type { JobErrorData } from '../core/event.ts';
-import type { Database } from '../db/types.ts';
 import { nextDue, stage } from '../db/transitions/stage.ts';
+import type { Database } from '../db/types.ts';
 import { foldCounts, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
 import {
   abandonedAttempts,
@@ -27,11 +27,7 @@ const FORGET_WORKERS_MS = 24 * 3_600_000;
 const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 
 /** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
-export function createMaintenance(
-  database: Database,
-  channel: LiveChannel,
-  options: EngineOptions,
-): MaintenanceEngine {
+export function createMaintenance(database: Database, channel: LiveChannel, options: EngineOptions): MaintenanceEngine {
   const db = database.maintenance;
   /** Since when, and until when, this process has been in unbroken contact with Postgres. */
   let contact: { since: number; until: number } | null = null;
@@ -39,7 +35,7 @@ export function createMaintenance(
   async function inContactForALease(): Promise<boolean> {
     const now = performance.now();
     // A process that was stopped for a while has seen nothing meanwhile, whatever the clock says.
-    if (!contact || now - contact.until > options.leaseMs) contact = { since: now, until: now };
+    if (!contact || now - contact.until > options.leaseMs + 2 * options.sweepMs) contact = { since: now, until: now };
     const upFor = await serverUptime(db);
     contact.until = performance.now();
     return now - contact.since >= options.leaseMs && upFor >= options.leaseMs;
@@ -97,10 +93,7 @@ export function createMaintenance(
         for (const id of lost) channel.publishNudge(id);
         const rescued =
           (await rescueAbandoned()) +
-          (await drain(
-            async () => settleAll(await stuckAttempts(db, RESCUE_BATCH), 'NOT_ADVANCING'),
-            RESCUE_BATCH,
-          ));
+          (await drain(async () => settleAll(await stuckAttempts(db, RESCUE_BATCH), 'NOT_ADVANCING'), RESCUE_BATCH));
         await forgetWorkers(db, FORGET_WORKERS_MS);
         return { lostWorkers: lost.length, rescued };
       } catch (error) {
@@ -117,7 +110,11 @@ export function createMaintenance(
     async prune() {
       const { completed, failed, canceled } = options.retainMs;
       let pruned = 0;
-      for (const [state, ms] of [['COMPLETED', completed], ['FAILED', failed], ['CANCELED', canceled]] as const) {
+      for (const [state, ms] of [
+        ['COMPLETED', completed],
+        ['FAILED', failed],
+        ['CANCELED', canceled],
+      ] as const) {
         pruned += await drain(async () => {
           const rows = await pruneFinished(db, state, ms, PRUNE_BATCH);
           return rows.length;

@@ -1,5 +1,5 @@
 import { MAX_DURATION_MS } from '../core/duration.ts';
-import { InvalidInput, type InputIssue, PayloadTooLarge } from '../core/errors.ts';
+import { type InputIssue, InvalidInput, PayloadTooLarge } from '../core/errors.ts';
 import { newUuid } from '../core/ids.ts';
 import { MAX_ATTEMPTS, MAX_TAGS, MAX_TEXT, PRIORITY_RANGE } from '../core/job.ts';
 import { jsonBytes, jsonDigest, jsonIssues, textProblem } from '../core/json.ts';

@@ -1,6 +1,5 @@
 import { Unavailable } from '../core/errors.ts';
-import type { JobErrorData } from '../core/event.ts';
-import { settle as settleRows, type SettleInput, unsettled } from '../db/transitions/settle.ts';
+import { type SettleInput, settle as settleRows, unsettled } from '../db/transitions/settle.ts';
 import type { Db } from '../db/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { createBatcher } from './batcher.ts';
@@ -18,11 +17,7 @@ export function createSettle(db: Db, channel: LiveChannel): (end: AttemptEnd) =>
 }
 
 /** Settles many attempts in one statement; those whose row another holds are settled alone, waiting for it. */
-export async function settleBatch(
-  db: Db,
-  channel: LiveChannel,
-  ends: readonly SettleInput[],
-): Promise<SettleResult[]> {
+export async function settleBatch(db: Db, channel: LiveChannel, ends: readonly SettleInput[]): Promise<SettleResult[]> {
   const fates = await settleOnce(db, channel, ends, false);
   for (const [i, end] of ends.entries()) {
     if (fates[i] === 'held') fates[i] = (await settleOnce(db, channel, [end], true))[0] ?? 'held';
@@ -57,7 +52,6 @@ async function settleOnce(
 
 /** The stored form of how an attempt ended. */
 export function toInput(end: AttemptEnd): SettleInput {
-  const brief: JobErrorData | null = end.error ? { ...end.error, stack: null } : null;
   return {
     jobId: end.jobId,
     attempt: end.attempt,
@@ -65,7 +59,7 @@ export function toInput(end: AttemptEnd): SettleInput {
     digest: `${end.outcome}:${end.resultDigest ?? end.error?.code ?? ''}`,
     result: end.result ?? null,
     resultDigest: end.resultDigest ?? null,
-    error: brief && JSON.stringify(brief),
+    error: end.error ? JSON.stringify({ ...end.error, stack: undefined }) : null,
     fullError: end.error ? JSON.stringify(end.error) : null,
     retryable: end.error?.retryable ?? true,
     delayMs: end.delayMs ?? null,

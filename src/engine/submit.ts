@@ -3,7 +3,7 @@ import { newUuid } from '../core/ids.ts';
 import { textProblem } from '../core/json.ts';
 import type { TaskDefinition } from '../core/task.ts';
 import { taskDefinition, taskNames } from '../db/reads/task-definitions.ts';
-import { type NewJob, submit as submitRows, type SubmitRow } from '../db/transitions/submit.ts';
+import { type NewJob, type SubmitRow, submit as submitRows } from '../db/transitions/submit.ts';
 import type { Database, Executor } from '../db/types.ts';
 import { registerQueues } from '../db/writes/registry.ts';
 import type { LiveChannel } from '../events/channel.ts';
@@ -11,7 +11,7 @@ import { createBatcher } from './batcher.ts';
 import { announce } from './commit.ts';
 import { createJsonSchemaChecker } from './json-schema.ts';
 import { newJob } from './new-job.ts';
-import type { EngineOptions, JobsEngine, SubmitOptions, Submitted, SubmitRequest } from './types.ts';
+import type { EngineOptions, JobsEngine, SubmitOptions, SubmitRequest, Submitted } from './types.ts';
 
 /** A registered definition is trusted this long: submits then cost one round trip, and a deployment is seen soon. */
 const DEFINITION_TTL_MS = 1_000;
@@ -36,7 +36,10 @@ export function createSubmit(
 
   async function write(jobs: NewJob[]): Promise<SubmitRow[]> {
     const rows = await withRetry(() => submitRows(db, jobs, settings));
-    announce(channel, rows.flatMap((r) => r.inserted ?? []));
+    announce(
+      channel,
+      rows.flatMap((r) => r.inserted ?? []),
+    );
     return inOrder(jobs, rows);
   }
 
@@ -122,7 +125,11 @@ export function createSubmit(
     const leaders = [...first.entries()];
     const rows = inOrder(
       leaders.map(([, job]) => job),
-      await submitRows(tx, leaders.map(([, job]) => job), settings),
+      await submitRows(
+        tx,
+        leaders.map(([, job]) => job),
+        settings,
+      ),
     );
     const byKey = new Map(leaders.map(([key], i) => [key, rows[i] as SubmitRow]));
     return jobs.map((job, i) => {

@@ -57,17 +57,30 @@ export interface JobsEngine {
   /** @throws InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, Unavailable */
   submit(caller: Caller, request: SubmitRequest, options?: SubmitOptions): Promise<Submitted>;
   /** All or nothing, in order; at most 1000. Errors carry `path` `inputs[i]`. */
-  submitMany(caller: Caller, requests: readonly SubmitRequest[], options?: Pick<SubmitOptions, 'tx'>): Promise<Submitted[]>;
+  submitMany(
+    caller: Caller,
+    requests: readonly SubmitRequest[],
+    options?: Pick<SubmitOptions, 'tx'>,
+  ): Promise<Submitted[]>;
   /**
    * Cancels a waiting job at once; of a running one it requests it. A second call on a canceled (or being canceled) job
    * answers alike. `id` is the stored form. @throws NotFound, InvalidTransition
    */
-  cancel(caller: Caller, id: string, options?: { reason?: string | null; expectedRun?: number | null }): Promise<JobRow>;
+  cancel(
+    caller: Caller,
+    id: string,
+    options?: { reason?: string | null; expectedRun?: number | null },
+  ): Promise<JobRow>;
   /** A finished job opens its next run, a RETRYING or SCHEDULED one becomes due now. @throws NotFound, InvalidTransition, InvalidInput */
   retry(
     caller: Caller,
     id: string,
-    options?: { expectedRun?: number | null; fromStart?: boolean | null; fromCheckpoint?: string | null; reason?: string | null },
+    options?: {
+      expectedRun?: number | null;
+      fromStart?: boolean | null;
+      fromCheckpoint?: string | null;
+      reason?: string | null;
+    },
   ): Promise<JobRow>;
   /** A SCHEDULED or RETRYING job becomes due now. @throws NotFound, InvalidTransition */
   runNow(caller: Caller, id: string): Promise<JobRow>;
@@ -165,9 +178,15 @@ export interface ExecutionEngine {
     leaseMs: number;
   }): Promise<void>;
   /** Renews the lease and reads what the worker owns. Locks no job row. */
-  beat(workerId: string, status: { busy: number; draining: boolean; blocked: boolean; leaseMs: number }): Promise<BeatAnswer>;
+  beat(
+    workerId: string,
+    status: { busy: number; draining: boolean; blocked: boolean; leaseMs: number },
+  ): Promise<BeatAnswer>;
   /** Takes up to `limit` jobs. Empty when the worker's lease is over. */
-  claim(workerId: string, request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number }): Promise<ClaimedJob[]>;
+  claim(
+    workerId: string,
+    request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number },
+  ): Promise<ClaimedJob[]>;
   /** Ends attempts; calls within a few milliseconds share a transaction. Resolves after the commit. */
   settle(end: AttemptEnd): Promise<SettleResult>;
   /** Writes the latest gauges of many jobs in one statement. Resolves with the ids that were written. */
@@ -184,7 +203,11 @@ export interface ExecutionEngine {
    * last statement before COMMIT. When the key exists already (STEP), `fn`'s writes are rolled back and the saved data
    * is returned. @throws LeaseLost
    */
-  transaction(jobId: string, attempt: number, fn: (tx: Tx) => Promise<CheckpointWrite>): Promise<{ data: unknown; existed: boolean }>;
+  transaction(
+    jobId: string,
+    attempt: number,
+    fn: (tx: Tx) => Promise<CheckpointWrite>,
+  ): Promise<{ data: unknown; existed: boolean }>;
   /** The abort signal fired in the handler: one more rung of the ladder, once. */
   cancelDelivered(jobId: string, attempt: number): Promise<void>;
   appendLogs(lines: readonly LogWrite[]): Promise<void>;

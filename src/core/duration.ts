@@ -1,6 +1,6 @@
 /** Durations as people write them: `500ms`, `5s`, `10m`, `2h`, `7d`. Inside Waymark they are whole milliseconds. */
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const PATTERN = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/;
+const PATTERN = /^(\d{1,13}(?:\.\d{1,3})?)(ms|s|m|h|d)$/;
 
 /** The longest duration accepted: 100 years. Anything longer is a mistake of unit. */
 export const MAX_DURATION_MS = 36_525 * UNITS.d;

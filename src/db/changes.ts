@@ -23,14 +23,28 @@ export interface ChangeRow {
 }
 
 /**
- * The tail of every transition. It expects the CTEs `m` (jobs moved: id, tenant, task, queue, from_state, state,
- * version, last_seq, run) and `e` (events written, as `returning *`).
+ * The tail of every transition: writes the events of `v` and answers with them. `v` has, per event, the job as moved
+ * (id, tenant, task, queue, from_state, state, version, last_seq, run) and the event (seq, at, type, attempt, actor,
+ * data). Events are taken from `v` and not from `insert … returning`: joining that back to the jobs is a nested loop
+ * over two lists whose length the planner cannot know.
  */
+export const WRITE_EVENTS = `
+e as (
+  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
+  select v.id, v.seq, v.at, v.type, v.run, v.attempt, v.actor, v.state, v.data from v
+)`;
+
+/** The select list of ChangeRow over `v`. */
+export const CHANGE_COLUMNS = `
+v.id, v.tenant, v.task, v.queue, v.from_state as "fromState", v.state, v.version, v.last_seq as "lastSeq", v.run, v.seq,
+v.at, v.type, v.attempt, v.actor, v.data`;
+
 export const SELECT_CHANGES = `
-select m.id, m.tenant, m.task, m.queue, m.from_state as "fromState", m.state, m.version, m.last_seq as "lastSeq",
-       e.run, e.seq, e.at, e.type, e.attempt, e.actor, e.data
-from m join e on e.job_id = m.id
-order by m.id, e.seq`;
+select ${CHANGE_COLUMNS}
+from v`;
+
+/** The columns of `m` that `v` carries along. */
+export const MOVED = 'm.id, m.tenant, m.task, m.queue, m.from_state, m.state, m.version, m.last_seq, m.run';
 
 /** Appends how many jobs moved between states; expects `m` as above and `t(now)`. */
 export const COUNT_DELTAS = `

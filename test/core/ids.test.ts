@@ -36,7 +36,12 @@ describe('ids', () => {
         expect(() => parseAnyId(text)).toThrow(InvalidId);
       }),
     );
-    for (const text of ['job_', 'job_8zzzzzzzzzzzzzzzzzzzzzzzzz', 'JOB_01h2xcejqtf2nbrexx3vqjhp41', 'job_01H2XCEJQTF2NBREXX3VQJHP41']) {
+    for (const text of [
+      'job_',
+      'job_8zzzzzzzzzzzzzzzzzzzzzzzzz',
+      'JOB_01h2xcejqtf2nbrexx3vqjhp41',
+      'job_01H2XCEJQTF2NBREXX3VQJHP41',
+    ]) {
       expect(() => parseAnyId(text), text).toThrow(InvalidId);
     }
   });

@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { allows, isTerminal, JOB_STATES, TERMINAL_STATES, TRANSITIONS, UNFINISHED_STATES, type Verb } from '../../src/core/state.ts';
+import {
+  allows,
+  isTerminal,
+  JOB_STATES,
+  TERMINAL_STATES,
+  TRANSITIONS,
+  UNFINISHED_STATES,
+  type Verb,
+} from '../../src/core/state.ts';
 
 const verbs = Object.keys(TRANSITIONS) as Verb[];
 
@@ -37,7 +45,8 @@ describe('the state machine', () => {
   test('every edge out of RUNNING but success and claim-like moves may end in CANCELED', () => {
     for (const verb of verbs) {
       const { from, to } = TRANSITIONS[verb];
-      if ((from as readonly unknown[]).includes('RUNNING') && verb !== 'complete') expect(to, verb).toContain('CANCELED');
+      if ((from as readonly unknown[]).includes('RUNNING') && verb !== 'complete')
+        expect(to, verb).toContain('CANCELED');
     }
   });
 });

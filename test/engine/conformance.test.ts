@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { newUuid } from '../../src/core/ids.ts';
 import { allows, isTerminal, JOB_STATES, type JobState, TRANSITIONS, type Verb } from '../../src/core/state.ts';
 import type { Executor } from '../../src/db/types.ts';
@@ -12,19 +12,26 @@ import { engineOptions, insertJob, insertWorker, me } from '../support/factory.t
 const LATER: readonly Verb[] = ['ready', 'upstreamFailed', 'suspend', 'decide', 'revive'];
 const NOW = (Object.keys(TRANSITIONS) as Verb[]).filter((v) => v !== 'submit' && !LATER.includes(v));
 
+/** One database serves the file; each test has a worker and a task of its own. */
 interface Bench {
   engine: Engine;
   db: Executor;
   workerId: string;
+  task: string;
 }
 
-const end = (jobId: string, over: Partial<AttemptEnd>): AttemptEnd => ({ jobId, attempt: 1, outcome: 'SUCCEEDED', ...over });
+const end = (jobId: string, over: Partial<AttemptEnd>): AttemptEnd => ({
+  jobId,
+  attempt: 1,
+  outcome: 'SUCCEEDED',
+  ...over,
+});
 const error = { code: 'Oops', message: 'oops', retryable: true, attempt: 1, at: new Date(0).toISOString() };
 
 /** Each verb as its public call; a refusal by a typed error is fine, a silent nothing too: the row tells. */
 const APPLY: Record<string, (b: Bench, id: string) => Promise<unknown>> = {
   stage: ({ engine }) => engine.maintenance.stage(),
-  claim: ({ engine, workerId }) => engine.execution.claim(workerId, { queues: null, tasks: ['echo'], limit: 10 }),
+  claim: ({ engine, workerId, task }) => engine.execution.claim(workerId, { queues: null, tasks: [task], limit: 10 }),
   complete: ({ engine }, id) => engine.execution.settle(end(id, { result: '1', resultDigest: 'd' })),
   fail: ({ engine }, id) => engine.execution.settle(end(id, { outcome: 'FAILED', error, delayMs: 60_000 })),
   postpone: ({ engine }, id) => engine.execution.settle(end(id, { outcome: 'POSTPONED', delayMs: 60_000 })),
@@ -47,20 +54,23 @@ const APPLY: Record<string, (b: Bench, id: string) => Promise<unknown>> = {
 };
 
 describe.each(databases())('the state machine on $name', ({ open }) => {
-  const bench = async (): Promise<Bench> => {
+  let b: Bench;
+  beforeAll(async () => {
     const database = await open();
     const engine = createEngine({ database, channel: createMemoryChannel(), options: engineOptions() });
-    await database.submit.query(
-      `insert into waymark.queues (name, id, created_at) values ('default', $1::uuid, now()) on conflict do nothing`,
-      [newUuid()],
-    );
-    return { engine, db: database.submit, workerId: await insertWorker(database.submit, { tasks: ['echo'] }) };
-  };
-  let b: Bench;
+    b = { engine, db: database.submit, workerId: '', task: '' };
+    await b.db.query(`insert into waymark.queues (name, id, created_at) values ('default', $1::uuid, now())`, [
+      newUuid(),
+    ]);
+  });
   beforeEach(async () => {
-    b = await bench();
+    b.task = `task-${newUuid()}`;
+    b.workerId = await insertWorker(b.db, { tasks: [b.task] });
   });
 
+  const insert = (job: Omit<Parameters<typeof insertJob>[1], 'task'>) => insertJob(b.db, { ...job, task: b.task });
+  const claim = (workerId = b.workerId, limit = 1) =>
+    b.engine.execution.claim(workerId, { queues: null, tasks: [b.task], limit });
   const snapshot = async (id: string) => {
     const [state] = await b.db.query<Record<string, unknown> & { state: JobState }>(
       'select * from waymark.job_states where id = $1::uuid',
@@ -77,7 +87,7 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   test.each(NOW.flatMap((verb) => JOB_STATES.map((from) => ({ verb, from }))))(
     '$verb from $from moves as listed, or leaves the row untouched',
     async ({ verb, from }) => {
-      const id = await insertJob(b.db, { state: from, workerId: b.workerId });
+      const id = await insert({ state: from, workerId: b.workerId });
       const before = await snapshot(id);
       await APPLY[verb]?.(b, id).catch((refusal: { code?: string }) => {
         expect(refusal.code).toMatch(/^(INVALID_TRANSITION|INVALID_INPUT)$/);
@@ -105,32 +115,36 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   test.each(['fail', 'postpone', 'release', 'rescue'] as const)(
     'a requested cancel wins the edge: %s of a job being canceled ends in CANCELED',
     async (verb) => {
-      const id = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId, canceling: true });
+      const id = await insert({ state: 'RUNNING', workerId: b.workerId, canceling: true });
       await APPLY[verb]?.(b, id);
       expect((await snapshot(id)).state.state).toBe('CANCELED');
     },
   );
 
   test('success and a final failure stand, even when a cancel was requested', async () => {
-    const done = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId, canceling: true });
+    const done = await insert({ state: 'RUNNING', workerId: b.workerId, canceling: true });
     await b.engine.execution.settle(end(done, {}));
     expect((await snapshot(done)).state.state).toBe('COMPLETED');
-    const dead = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId, canceling: true, maxAttempts: 1 });
+    const dead = await insert({ state: 'RUNNING', workerId: b.workerId, canceling: true, maxAttempts: 1 });
     await b.engine.execution.settle(end(dead, { outcome: 'FAILED', error }));
     expect((await snapshot(dead)).state.state).toBe('FAILED');
   });
 
   test('whatever an older attempt says is refused: settle, checkpoint, transaction, progress, cancel delivery', async () => {
-    const id = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId });
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     await b.engine.execution.settle(end(id, { outcome: 'RELEASED' }));
-    await b.engine.execution.claim(b.workerId, { queues: null, tasks: ['echo'], limit: 1 });
+    await claim();
     const before = await snapshot(id);
     expect(before.state).toMatchObject({ state: 'RUNNING', attempt: 2 });
 
-    expect(await b.engine.execution.settle(end(id, { result: '"late"', resultDigest: 'late' }))).toEqual({ status: 'lost' });
+    expect(await b.engine.execution.settle(end(id, { result: '"late"', resultDigest: 'late' }))).toEqual({
+      status: 'lost',
+    });
     const write = { jobId: id, attempt: 1, epoch: 1, key: 'late', kind: 'STEP', data: '1' } as const;
     await expect(b.engine.execution.saveCheckpoint(write)).rejects.toMatchObject({ code: 'LEASE_LOST' });
-    await expect(b.engine.execution.transaction(id, 1, async () => write)).rejects.toMatchObject({ code: 'LEASE_LOST' });
+    await expect(b.engine.execution.transaction(id, 1, async () => write)).rejects.toMatchObject({
+      code: 'LEASE_LOST',
+    });
     const progress = { stage: 'late', current: 1 } as never;
     expect(await b.engine.execution.flushProgress([{ jobId: id, attempt: 1, progress }])).toEqual([]);
     await b.engine.execution.cancelDelivered(id, 1);
@@ -138,7 +152,7 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   });
 
   test('a settle that is repeated because its answer was lost is told so, and writes nothing again', async () => {
-    const id = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId });
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     const first = end(id, { result: '{"rows":1}', resultDigest: 'd1' });
     expect(await b.engine.execution.settle(first)).toEqual({ status: 'settled', state: 'COMPLETED' });
     const before = await snapshot(id);
@@ -148,10 +162,10 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   });
 
   test('a budget of n allows n failed attempts, whatever their kind, and a first stall goes back at once', async () => {
-    const id = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId });
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     const again = async () => {
       await b.engine.maintenance.stage();
-      const [job] = await b.engine.execution.claim(b.workerId, { queues: null, tasks: ['echo'], limit: 1 });
+      const [job] = await claim();
       return job?.attempt as number;
     };
     await b.engine.execution.settle(end(id, { outcome: 'STALLED', error, delayMs: 60_000 }));
@@ -172,12 +186,12 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   });
 
   test('handing a job back uses no budget, but the 21st time in a row counts as a stall', async () => {
-    const id = await insertJob(b.db, { state: 'RUNNING', workerId: b.workerId });
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     let attempt = 1;
     for (let i = 0; i < 20; i++) {
       await b.engine.execution.settle(end(id, { attempt, outcome: 'RELEASED', error }));
       expect((await snapshot(id)).state).toMatchObject({ state: 'QUEUED', failures: 0 });
-      const [job] = await b.engine.execution.claim(b.workerId, { queues: null, tasks: ['echo'], limit: 1 });
+      const [job] = await claim();
       attempt = job?.attempt as number;
     }
     await b.engine.execution.settle(end(id, { attempt, outcome: 'RELEASED', error }));
@@ -185,8 +199,7 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
   });
 
   test('a paused queue gives nothing, and neither does a worker whose lease is over', async () => {
-    await insertJob(b.db, { state: 'QUEUED' });
-    const claim = (id: string) => b.engine.execution.claim(id, { queues: null, tasks: ['echo'], limit: 1 });
+    await insert({ state: 'QUEUED' });
     await b.db.query(`update waymark.queues set paused = true where name = 'default'`);
     expect(await claim(b.workerId)).toEqual([]);
     await b.db.query(`update waymark.queues set paused = false where name = 'default'`);

@@ -1,6 +1,6 @@
 import type { JobRow } from '../../core/job.ts';
-import type { Executor } from '../types.ts';
 import { pgArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
 
 /** The select list of a JobRow over `j` (jobs) and `s` (job_states). */
 export const JOB_COLUMNS = `

@@ -1,4 +1,4 @@
-import { type ChangeRow, COUNT_DELTAS, SELECT_CHANGES } from '../changes.ts';
+import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -25,15 +25,17 @@ m as (
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.attempt,
             s.changed_at, s.worker_id
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, case when m.state = 'RUNNING' then 'CancelRequested' else 'JobCanceled' end,
-         m.run, case when m.state = 'RUNNING' then m.attempt end, $3, m.state, json_build_object('reason', $4::text)
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at,
+         case when m.state = 'RUNNING' then 'CancelRequested' else 'JobCanceled' end as type,
+         case when m.state = 'RUNNING' then m.attempt end as attempt, $3 as actor,
+         json_build_object('reason', $4::text) as data, m.worker_id
   from m
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}
-${SELECT_CHANGES.replace('e.data\n', 'e.data, m.worker_id as "workerId"\n')}`;
+select ${CHANGE_COLUMNS}, v.worker_id as "workerId"
+from v`;
 
 /**
  * Unfinished → CANCELED, or, in RUNNING, a request that its worker carries out. Jobs that are finished, asked already,
@@ -58,11 +60,12 @@ with m as (
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, 'CancelDelivered', m.run, m.attempt, null, m.state, null from m
-  returning *
-)
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'CancelDelivered' as type, m.attempt, null as actor,
+         null::json as data
+  from m
+),
+${WRITE_EVENTS}
 ${SELECT_CHANGES}`;
 
 /** The handler's signal fired: recorded once per request. */

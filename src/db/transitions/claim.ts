@@ -1,5 +1,5 @@
 import type { Backoff } from '../../core/backoff.ts';
-import { type ChangeRow, COUNT_DELTAS } from '../changes.ts';
+import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -61,23 +61,21 @@ a as (
   insert into waymark.attempts (job_id, number, run, worker_id, started_at, resumed_from)
   select m.id, m.attempt, m.run, $1::uuid, m.changed_at, m.resumed_from from m
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, 'AttemptStarted', m.run, m.attempt, null, m.state,
-         json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from)
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'AttemptStarted' as type, m.attempt, null as actor,
+         json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from) as data,
+         m.epoch, m.failures, m.max_attempts, m.resumed_from
   from m
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}
-select m.id, m.tenant, m.task, m.queue, m.from_state as "fromState", m.state, m.version, m.last_seq as "lastSeq",
-       e.run, e.seq, e.at, e.type, e.attempt, e.actor, e.data,
-       m.epoch, m.failures, m.max_attempts as "maxAttempts", m.resumed_from as "resumedFrom",
+select ${CHANGE_COLUMNS},
+       v.epoch, v.failures, v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom",
        j.tags, j.submitted_by as "submittedBy", j.created_at as "createdAt", j.timeout_ms as "timeoutMs",
        j.stall_timeout_ms as "stallTimeoutMs", j.backoff, p.job_id is not null as "hasInput", p.data as input
-from m
-join e on e.job_id = m.id
-join waymark.jobs j on j.id = m.id
-left join waymark.payloads p on p.job_id = m.id and p.kind = 'input'`;
+from v
+join waymark.jobs j on j.id = v.id
+left join waymark.payloads p on p.job_id = v.id and p.kind = 'input'`;
 
 /** QUEUED → RUNNING for up to `limit` jobs of the given tasks, best rank first, in one statement. */
 export function claim(

@@ -1,4 +1,4 @@
-import { type ChangeRow, COUNT_DELTAS, SELECT_CHANGES } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import type { Executor } from '../types.ts';
 
 const RETRY = `
@@ -43,12 +43,12 @@ m as (
   where s.id = l.id
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, 'JobQueued', m.run, null, $3, m.state, json_build_object('reason', $8::text)
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'JobQueued' as type, null::int as attempt, $3 as actor,
+         json_build_object('reason', $8::text) as data
   from m
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}
 ${SELECT_CHANGES}`;
 

@@ -1,6 +1,6 @@
 import type { AttemptOutcome, JobState } from '../../core/state.ts';
 import { MAX_RELEASES_IN_A_ROW, MAX_SUSPENSIONS } from '../../core/state.ts';
-import { type ChangeRow, COUNT_DELTAS, SELECT_CHANGES } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -24,8 +24,9 @@ export interface SettleInput {
   progress: string | null;
 }
 
-// The lock comes first and in id order, and every decision below reads the locked row: the newest version, so that a
-// cancel that was requested a moment ago is seen. SKIP LOCKED: a row held by another (a user's transaction about to
+// The lock comes first and in id order: the list is sorted, and LATERAL probes the primary key once for each of its
+// rows, whatever the planner believes of the list's length. Every decision below reads the locked row, the newest
+// version, so that a cancel that was requested a moment ago is seen. SKIP LOCKED: a row held by another (a user's transaction about to
 // save a checkpoint) must not hold up the batch; the caller settles it alone.
 const settleSql = (skipLocked: boolean) => `
 with t as materialized (select clock_timestamp() as now),
@@ -34,6 +35,7 @@ i as materialized (
                        $9::boolean[], $10::bigint[], $11::text[], $12::boolean[], $13::text[])
     as x(id, attempt, outcome, digest, result, result_digest, error, full_error, retryable, delay_ms, reason, forced,
          progress)
+  order by x.id
 ),
 l as materialized (
   select s.id, s.tenant, s.task, s.queue, s.run, s.attempt, s.failures, s.max_attempts, s.stalls, s.releases,
@@ -43,10 +45,11 @@ l as materialized (
          case when i.outcome = 'RELEASED' and s.releases >= ${MAX_RELEASES_IN_A_ROW} then 'STALLED'
               when i.outcome = 'CANCELED' and s.cancel_requested_at is null then 'RELEASED'
               else i.outcome end as outcome
-  from waymark.job_states s join i on i.id = s.id
-  where s.id = any($1::uuid[]) and s.state = 'RUNNING' and s.attempt = i.attempt
-  order by s.id
-  for no key update of s${skipLocked ? ' skip locked' : ''}
+  from i cross join lateral (
+    select * from waymark.job_states s
+    where s.id = i.id and s.state = 'RUNNING' and s.attempt = i.attempt
+    for no key update${skipLocked ? ' skip locked' : ''}
+  ) s
 ),
 d as materialized (
   select l.*, greatest(t.now, l.changed_at) as at,
@@ -100,16 +103,15 @@ p as (
   select m.id, 'result', m.result::json from m where m.state = 'COMPLETED' and m.result is not null
   on conflict (job_id, kind) do update set data = excluded.data
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq - 1, m.changed_at, 'AttemptEnded', m.run, m.attempt, null, m.state,
-         json_build_object('outcome', m.outcome, 'error', m.error::json)
+v as materialized (
+  select ${MOVED}, m.last_seq - 1 as seq, m.changed_at as at, 'AttemptEnded' as type, m.attempt, null as actor,
+         json_build_object('outcome', m.outcome, 'error', m.error::json) as data
   from m where m.state <> 'COMPLETED'
   union all
-  select m.id, m.last_seq, m.changed_at,
+  select ${MOVED}, m.last_seq, m.changed_at,
          case m.state when 'COMPLETED' then 'JobCompleted' when 'FAILED' then 'JobFailed'
                       when 'CANCELED' then 'JobCanceled' when 'QUEUED' then 'JobQueued' else 'RetryScheduled' end,
-         m.run, m.attempt, case when m.state = 'CANCELED' then m.cancel_requested_by end, m.state,
+         m.attempt, case when m.state = 'CANCELED' then m.cancel_requested_by end,
          case m.state
            when 'COMPLETED' then null
            when 'FAILED' then json_build_object('error', m.error::json)
@@ -120,8 +122,8 @@ e as (
                                   'reason', m.reason)
          end
   from m
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}
 ${SELECT_CHANGES}`;
 

@@ -1,4 +1,4 @@
-import { type ChangeRow, COUNT_DELTAS, SELECT_CHANGES } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import type { Executor } from '../types.ts';
 
 /** The part of `stage` and `runNow` behind the lock `l(id, state, due, at, priority)`. */
@@ -11,13 +11,12 @@ m as (
   where s.id = l.id
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, 'JobQueued', m.run, null, ${actor}, m.state,
-         json_build_object('reason', ${reason})
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'JobQueued' as type, null::int as attempt,
+         ${actor} as actor, json_build_object('reason', ${reason}) as data
   from m
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}
 ${SELECT_CHANGES}`;
 
@@ -32,7 +31,7 @@ l as materialized (
   limit $2::int
   for no key update of s skip locked
 ),
-${queueLocked('null', "case when m.from_state = 'RETRYING' then 'next attempt is due' else 'its time has come' end")}`;
+${queueLocked('null::text', "case when m.from_state = 'RETRYING' then 'next attempt is due' else 'its time has come' end")}`;
 
 /** SCHEDULED | RETRYING → QUEUED for up to `limit` jobs whose time has come. */
 export function stage(db: Executor, options: { priorityStepMs: number; limit: number }): Promise<ChangeRow[]> {

@@ -1,5 +1,5 @@
 import type { JobState } from '../../core/state.ts';
-import { type ChangeRow, COUNT_DELTAS } from '../changes.ts';
+import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -102,22 +102,19 @@ p as (
   insert into waymark.payloads (job_id, kind, data)
   select n.id, 'input', n.input::json from n join j on j.id = n.id where n.input is not null
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, 1, n.now, 'JobSubmitted', 1, null, n.submitted_by, m.state,
-         json_build_object('inputDigest', n.input_digest)
+v as materialized (
+  select ${MOVED}, 1 as seq, n.now as at, 'JobSubmitted' as type, null::int as attempt, n.submitted_by as actor,
+         json_build_object('inputDigest', n.input_digest) as data
   from m join n on n.id = m.id
-  returning *
 ),
+${WRITE_EVENTS},
 ${COUNT_DELTAS}`;
 
 const answer = (keyed: boolean) => `
 select i.id as "wantedId", ${keyed ? 'k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope",' : ''}
-       m.id, m.tenant, m.task, m.queue, m.from_state as "fromState", m.state, m.version, m.last_seq as "lastSeq",
-       e.run, e.seq, e.at, e.type, e.attempt, e.actor, e.data
+       ${CHANGE_COLUMNS}
 from i ${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}
-left join m on m.id = i.id
-left join e on e.job_id = m.id`;
+left join v on v.id = i.id`;
 
 const SUBMIT = columns + noKeys + writes + answer(false);
 const SUBMIT_KEYED = columns + keys + writes + answer(true);

@@ -1,5 +1,5 @@
 import type { ProgressState } from '../../core/progress.ts';
-import { type ChangeRow, SELECT_CHANGES } from '../changes.ts';
+import { type ChangeRow, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -17,7 +17,18 @@ export interface CheckpointInput {
   progress: string | null;
 }
 
-// The fence is the UPDATE: it locks the state row, proves that the attempt owns the job, and takes the next seq.
+// Locks, in id order, the jobs of the sorted list `i` that their attempts still own. LATERAL: one probe of the primary key
+// for each of them, whatever the planner believes of the list's length.
+const LOCK_OWNED = `
+l as materialized (
+  select i.* from i cross join lateral (
+    select s.id from waymark.job_states s
+    where s.id = i.id and s.state = 'RUNNING' and s.attempt = i.attempt
+    for no key update
+  ) s
+)`;
+
+// The fence is the lock: it holds the state row, proves that the attempt owns the job, and takes the next seq.
 // STEP keys are inserted and never replaced: a conflict (23505) means that the step was done before, and nothing of
 // this statement remains.
 const saveSql = (replace: boolean) => `
@@ -26,22 +37,18 @@ i as materialized (
   select * from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
                        $8::bigint[], $9::text[], $10::text[])
     as x(id, attempt, key, kind, data, processed, succeeded, failed, error_samples, progress)
+  order by x.id
 ),
-l as materialized (
-  select s.id from waymark.job_states s join i on i.id = s.id
-  where s.id = any($1::uuid[]) and s.state = 'RUNNING' and s.attempt = i.attempt
-  order by s.id
-  for no key update of s
-),
+${LOCK_OWNED},
 m as (
   update waymark.job_states s
   set version = s.version + 1, last_seq = s.last_seq + 1, changed_at = greatest(t.now, s.changed_at),
-      last_advance_at = t.now, progress = coalesce(i.progress::json, s.progress)
-  from l join i on i.id = l.id, t
-  where s.id = l.id and s.state = 'RUNNING' and s.attempt = i.attempt
+      last_advance_at = t.now, progress = coalesce(l.progress::json, s.progress)
+  from l, t
+  where s.id = l.id
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
-            s.attempt, s.epoch, s.changed_at, i.key, i.kind, i.data, i.processed, i.succeeded, i.failed,
-            i.error_samples
+            s.attempt, s.epoch, s.changed_at, l.key, l.kind, l.data, l.processed, l.succeeded, l.failed,
+            l.error_samples
 ),
 k as (
   insert into waymark.checkpoints as c (job_id, epoch, key, sequence, kind, data, attempt, processed, succeeded, failed,
@@ -58,14 +65,13 @@ k as (
       : ''
   }
 ),
-e as (
-  insert into waymark.events (job_id, seq, at, type, run, attempt, actor, state, data)
-  select m.id, m.last_seq, m.changed_at, 'CheckpointSaved', m.run, m.attempt, null, m.state,
+v as materialized (
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'CheckpointSaved' as type, m.attempt, null as actor,
          json_build_object('key', m.key, 'kind', m.kind, 'processed', m.processed, 'succeeded', m.succeeded,
-                           'failed', m.failed)
+                           'failed', m.failed) as data
   from m
-  returning *
-)
+),
+${WRITE_EVENTS}
 ${SELECT_CHANGES}`;
 
 const SAVE_ONCE = saveSql(false);
@@ -98,18 +104,13 @@ export function saveCheckpoints(
 // holds a column that is written here, so the update stays HOT (E9).
 const FLUSH_PROGRESS = `
 with i as materialized (
-  select * from unnest($1::uuid[], $2::int[], $3::text[]) as x(id, attempt, progress)
+  select * from unnest($1::uuid[], $2::int[], $3::text[]) as x(id, attempt, progress) order by x.id
 ),
-l as materialized (
-  select s.id from waymark.job_states s join i on i.id = s.id
-  where s.id = any($1::uuid[]) and s.state = 'RUNNING' and s.attempt = i.attempt
-  order by s.id
-  for no key update of s
-)
+${LOCK_OWNED}
 update waymark.job_states s
-set progress = i.progress::json, version = s.version + 1, last_advance_at = clock_timestamp()
-from l join i on i.id = l.id
-where s.id = l.id and s.state = 'RUNNING' and s.attempt = i.attempt
+set progress = l.progress::json, version = s.version + 1, last_advance_at = clock_timestamp()
+from l
+where s.id = l.id
 returning s.id, s.tenant, s.task, s.queue, s.run, s.version, s.last_seq as "lastSeq", s.progress`;
 
 export interface ProgressRow {

@@ -6,19 +6,20 @@ export interface Batcher<In, Out> {
 
 interface Pending<In, Out> {
   item: In;
-  resolve(value: Out): void;
+  resolve(value: Out | Promise<Out>): void;
   reject(error: unknown): void;
 }
 
 /**
  * A lone call runs at once; calls that come while `parallel` runs are under way wait and share the next one. Nothing
  * waits for a timer, so a batch costs no latency when there is no load.
- * @param run one fate per item, in order: a value, or an Error. When it throws and the batch had several items, each
+ * @param run one fate per item, in order: a value, an Error, or the promise of a value that comes later and holds up
+ *   neither its neighbours nor the next batch. When it throws and the batch had several items, each
  *   is run alone, so that one bad item does not take its neighbours along.
  * @param isShared says which errors are everybody's (the store is away): then nobody is run again
  */
 export function createBatcher<In, Out>(
-  run: (items: In[]) => Promise<(Out | Error)[]>,
+  run: (items: In[]) => Promise<(Out | Error | Promise<Out>)[]>,
   options: { maxSize: number; parallel: number; isShared: (error: unknown) => boolean },
 ): Batcher<In, Out> {
   let queue: Pending<In, Out>[] = [];
@@ -49,7 +50,7 @@ export function createBatcher<In, Out>(
       batch.forEach((pending, i) => {
         const fate = fates[i];
         if (fate instanceof Error) pending.reject(fate);
-        else pending.resolve(fate as Out);
+        else pending.resolve(fate as Out | Promise<Out>);
       });
     } catch (error) {
       if (batch.length === 1 || options.isShared(error)) {

@@ -58,7 +58,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
 
   async function settleAll(rows: RescueRow[], outcome: 'STALLED' | 'NOT_ADVANCING'): Promise<number> {
     if (rows.length === 0) return 0;
-    const fates = await settleBatch(
+    const settling = await settleBatch(
       db,
       channel,
       rows.map((row) =>
@@ -71,6 +71,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
         }),
       ),
     );
+    const fates = await Promise.all(settling);
     for (const { workerId } of rows) channel.publishNudge(workerId);
     return fates.filter((f) => f.status === 'settled').length;
   }

@@ -16,14 +16,23 @@ export function createSettle(db: Db, channel: LiveChannel): (end: AttemptEnd) =>
   return (end) => together.add(toInput(end));
 }
 
-/** Settles many attempts in one statement; those whose row another holds are settled alone, waiting for it. */
-export async function settleBatch(db: Db, channel: LiveChannel, ends: readonly SettleInput[]): Promise<SettleResult[]> {
+/**
+ * Settles many attempts in one statement. The fate of one whose row somebody else holds is a promise: it is settled
+ * alone, waiting for the row, while its neighbours have their answer.
+ */
+export async function settleBatch(
+  db: Db,
+  channel: LiveChannel,
+  ends: readonly SettleInput[],
+): Promise<(SettleResult | Promise<SettleResult>)[]> {
   const fates = await settleOnce(db, channel, ends, false);
-  for (const [i, end] of ends.entries()) {
-    if (fates[i] === 'held') fates[i] = (await settleOnce(db, channel, [end], true))[0] ?? 'held';
-  }
-  // Held even while waiting cannot be: a waiting lock ends with the row, or with the attempt's ownership gone.
-  return fates.map((fate) => (fate === 'held' ? { status: 'lost' } : fate));
+  return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, ends[i] as SettleInput) : fate));
+}
+
+async function settleAlone(db: Db, channel: LiveChannel, end: SettleInput): Promise<SettleResult> {
+  const [fate] = await settleOnce(db, channel, [end], true);
+  // Held while waiting for it cannot be: the wait ends with the row, or with the attempt's ownership gone.
+  return fate === 'held' || fate === undefined ? { status: 'lost' } : fate;
 }
 
 async function settleOnce(

@@ -102,10 +102,10 @@ export class JobWriter {
   /** As a store does that was restored from an older copy. */
   async rewindTo(seq: number): Promise<void> {
     await this.#db.query(`delete from waymark.events where job_id = $1::uuid and seq > $2::int`, [this.id, seq]);
-    await this.#db.query(
-      `update waymark.job_states set version = $2::int, last_seq = $2::int where id = $1::uuid`,
-      [this.id, seq],
-    );
+    await this.#db.query(`update waymark.job_states set version = $2::int, last_seq = $2::int where id = $1::uuid`, [
+      this.id,
+      seq,
+    ]);
   }
 
   async #write(types: readonly EventType[], state: JobState, progress: ProgressState | null): Promise<JobChange> {
@@ -134,7 +134,18 @@ export class JobWriter {
           ],
     );
     const { task, queue, run, version, lastSeq } = first;
-    const change: JobChange = { jobId: this.id, tenant: DEFAULT_TENANT, task, queue, run, from, state, version, lastSeq, events };
+    const change: JobChange = {
+      jobId: this.id,
+      tenant: DEFAULT_TENANT,
+      task,
+      queue,
+      run,
+      from,
+      state,
+      version,
+      lastSeq,
+      events,
+    };
     return progress ? { ...change, progress } : change;
   }
 }

@@ -75,7 +75,11 @@ describe.each(databases())('submitting on $name', ({ open }) => {
 
   test('a future job is SCHEDULED for its time, a past one is QUEUED now', async () => {
     const later = await engine.jobs.submit(me, { task: 'echo', runAt: '2999-01-01T05:45:00+05:45' });
-    expect(await job(later.jobId)).toMatchObject({ state: 'SCHEDULED', run_at: '2999-01-01 00:00:00+00', queued_at: null });
+    expect(await job(later.jobId)).toMatchObject({
+      state: 'SCHEDULED',
+      run_at: '2999-01-01 00:00:00+00',
+      queued_at: null,
+    });
     const delayed = await engine.jobs.submit(me, { task: 'echo', delayMs: 60_000 });
     expect(await job(delayed.jobId)).toMatchObject({ state: 'SCHEDULED' });
     const past = await engine.jobs.submit(me, { task: 'echo', runAt: '1999-01-01T00:00:00Z' });
@@ -91,7 +95,12 @@ describe.each(databases())('submitting on $name', ({ open }) => {
 
   test.each([
     ['an unknown task', { task: 'nope', input: 1 }, UnknownTask, 'nope'],
-    ['an input that fails its schema', { task: 'people.import', input: { rows: [{ email: 'a@b.co' }, { email: 'x' }] } }, InvalidInput, 'input.rows[1].email'],
+    [
+      'an input that fails its schema',
+      { task: 'people.import', input: { rows: [{ email: 'a@b.co' }, { email: 'x' }] } },
+      InvalidInput,
+      'input.rows[1].email',
+    ],
     ['an input that is missing', { task: 'people.import' }, InvalidInput, 'input: is required'],
     ['a NUL', { task: 'echo', input: { a: ['\u0000'] } }, InvalidInput, 'input.a[0]'],
     ['a lone surrogate in a title', { task: 'echo', title: 'x\udc00' }, InvalidInput, 'title'],
@@ -128,16 +137,25 @@ describe.each(databases())('submitting on $name', ({ open }) => {
       [{ task: 'echo', input: 2, idempotencyKey: 'taken' }, 'IDEMPOTENCY_CONFLICT'],
       [{ task: 'echo', input: 'x'.repeat(1_000) }, 'PAYLOAD_TOO_LARGE'],
     ] as const) {
-      await expect(engine.jobs.submitMany(me, [fine, fine, bad, fine])).rejects.toMatchObject({ code, path: 'inputs[2]' });
+      await expect(engine.jobs.submitMany(me, [fine, fine, bad, fine])).rejects.toMatchObject({
+        code,
+        path: 'inputs[2]',
+      });
     }
-    await expect(engine.jobs.submitMany(me, Array(1_001).fill(fine))).rejects.toThrow('inputs: must not be more than 1000');
+    await expect(engine.jobs.submitMany(me, Array(1_001).fill(fine))).rejects.toThrow(
+      'inputs: must not be more than 1000',
+    );
     expect(await everything()).toEqual(before);
   });
 
   test('a bulk call answers in order, and folds equal keys within itself', async () => {
     const results = await engine.jobs.submitMany(
       me,
-      Array.from({ length: 1_000 }, (_, i) => ({ task: 'echo', input: i % 10, idempotencyKey: i < 500 ? `fold-${i % 10}` : null })),
+      Array.from({ length: 1_000 }, (_, i) => ({
+        task: 'echo',
+        input: i % 10,
+        idempotencyKey: i < 500 ? `fold-${i % 10}` : null,
+      })),
     );
     expect(results).toHaveLength(1_000);
     expect(results.map((r) => r.deduplicated)).toEqual(Array.from({ length: 1_000 }, (_, i) => i >= 10 && i < 500));
@@ -185,14 +203,20 @@ describe.each(databases())('submitting on $name', ({ open }) => {
   test('a caller’s own transaction decides: the job exists if and only if it commits', async () => {
     const submitIn = (fail: boolean) =>
       database.submit.transaction(async (tx) => {
-        const { jobId } = await engine.jobs.submit(me, { task: 'echo', input: 'tx', idempotencyKey: `tx-${fail}` }, { tx });
+        const { jobId } = await engine.jobs.submit(
+          me,
+          { task: 'echo', input: 'tx', idempotencyKey: `tx-${fail}` },
+          { tx },
+        );
         if (fail) throw Object.assign(new Error('undo'), { jobId });
         return jobId;
       });
     expect(await job(await submitIn(false))).toMatchObject({ input: 'tx' });
     const undone = await submitIn(true).catch((e: { jobId: string }) => e.jobId);
     expect(await job(undone)).toBeUndefined();
-    expect((await engine.jobs.submit(me, { task: 'echo', input: 'other', idempotencyKey: 'tx-true' })).deduplicated).toBe(false);
+    expect(
+      (await engine.jobs.submit(me, { task: 'echo', input: 'other', idempotencyKey: 'tx-true' })).deduplicated,
+    ).toBe(false);
   });
 
   test('what was counted is what is there', async () => {

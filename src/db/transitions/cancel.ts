@@ -2,6 +2,9 @@ import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WR
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
+// The new row is made of `s` alone, never of the state in `l`: where a claim came between this statement's snapshot and
+// its lock, `s` is first the old version, and Postgres checks the constraints of the row made from it before it looks
+// for the newest. A row of both versions, RUNNING without a worker, would fail the statement.
 const CANCEL = `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
@@ -15,10 +18,10 @@ l as materialized (
 ),
 m as (
   update waymark.job_states s
-  set state = case when l.state = 'RUNNING' then 'RUNNING' else 'CANCELED' end,
+  set state = case when s.state = 'RUNNING' then 'RUNNING' else 'CANCELED' end,
       cancel_requested_at = l.at, cancel_requested_by = $3, cancel_reason = $4,
-      cancel_stopped_at = case when l.state = 'RUNNING' then null else l.at end,
-      finished_at = case when l.state = 'RUNNING' then null else l.at end,
+      cancel_stopped_at = case when s.state = 'RUNNING' then null else l.at end,
+      finished_at = case when s.state = 'RUNNING' then null else l.at end,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
   where s.id = l.id

@@ -27,9 +27,7 @@ export interface LiveChannel {
   close(): Promise<void>;
 }
 
-export interface ChangeListener {
-  (changes: readonly JobChange[]): void;
-}
+export type ChangeListener = (changes: readonly JobChange[]) => void;
 
 export interface Subscription {
   /** Resolves when messages sent from now on will arrive, or when the channel is down (then poll). Never rejects. */

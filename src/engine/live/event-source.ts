@@ -56,9 +56,9 @@ export class EventSource implements Source<JobEvent>, Watcher {
   poll(): Polled<JobEvent> | Promise<Polled<JobEvent>> {
     const topic = this.#topic;
     if (this.#done || !topic) return DONE;
-    if (topic.gone || topic.pruned) throw notFound(this.#key);
     const next = this.#page.length > 0 ? this.#page.shift() : topic.ring.get(this.#cursor + 1);
     if (next) return this.#deliver(topic, next);
+    if (topic.gone || topic.pruned) throw notFound(this.#key);
     if (topic.broken) throw topic.broken;
     this.#checkCursor(topic);
     return topic.ring.end === null || this.#cursor >= topic.ring.end ? NOTHING : this.#read(topic);

@@ -40,7 +40,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
       const before = topics.map((topic) => topic.head?.version ?? 0);
       const heads = await readers.heads(topics.map((topic) => topic.key));
       topics.forEach((topic, i) => {
-        topic.onHead(heads.get(topic.key.jobId), before[i] ?? 0);
+        topic.onHead(heads[i], before[i] ?? 0);
         if (wasTroubled) topic.wakeAll();
       });
     }

@@ -35,12 +35,14 @@ export class ProgressSource implements Source<JobRow>, Watcher {
   poll(): Polled<JobRow> {
     const topic = this.#topic;
     if (this.#done || !topic) return DONE;
-    if (topic.gone) throw notFound(this.#key);
     // After the store was restored from a copy its versions start lower again.
     if (topic.rewinds !== this.#rewinds) this.#version = 0;
     this.#rewinds = topic.rewinds;
     const { row } = topic;
-    if (!row || row.version <= this.#version) return NOTHING;
+    if (!row || row.version <= this.#version) {
+      if (topic.gone) throw notFound(this.#key);
+      return NOTHING;
+    }
     this.#version = row.version;
     // Of a bare row nothing can change any more.
     this.#done = row.prunedAt !== null || (this.#untilTerminal && isTerminal(row.state));

@@ -34,7 +34,7 @@ export class Readers {
     this.#db = db;
     this.#rows = shared(idOf, 1_000, async (keys) => {
       this.counts.rows++;
-      const found = new Map((await readLiveRows(db, keys)).map((row) => [idOf({ jobId: row.id, ...row }), row]));
+      const found = new Map((await readLiveRows(db, keys)).map((row) => [`${row.id} ${row.tenant}`, row]));
       return keys.map((key) => {
         const row = found.get(idOf(key)) ?? null;
         this.#remember(key, row);
@@ -62,19 +62,25 @@ export class Readers {
     return cached && cached.version >= version ? cached : this.#rows(key);
   }
 
+  /** Drops what was kept of a job: the store is older than that. */
+  forget(key: LiveKey): void {
+    this.#cache.delete(idOf(key));
+  }
+
   /** The first facts behind `after`: one page. */
   events(key: LiveKey & { after: number }): Promise<JobEvent[]> {
     return this.#events(key);
   }
 
-  async heads(keys: readonly LiveKey[]): Promise<Map<string, LiveHead>> {
+  /** How far each job has come, in the order of the keys. */
+  async heads(keys: readonly LiveKey[]): Promise<(LiveHead | undefined)[]> {
     const heads = new Map<string, LiveHead>();
     for (let i = 0; i < keys.length; i += KEYS_PER_POLL) {
       this.counts.heads++;
       const part = keys.slice(i, i + KEYS_PER_POLL);
-      for (const head of await outsideTransaction(() => readLiveHeads(this.#db, part))) heads.set(head.id, head);
+      for (const head of await outsideTransaction(() => readLiveHeads(this.#db, part))) heads.set(idOf(head), head);
     }
-    return heads;
+    return keys.map((key) => heads.get(idOf(key)));
   }
 
   pulses(tenants: readonly string[]): Promise<TenantPulse[]> {

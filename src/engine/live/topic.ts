@@ -164,6 +164,7 @@ export class Topic {
     this.#olderReads = 0;
     this.rewinds++;
     this.row = null;
+    this.#readers.forget(this.key);
     if (this.ring.end !== null) this.ring.reset(read.lastSeq);
     this.wakeAll();
   }

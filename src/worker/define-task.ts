@@ -57,10 +57,14 @@ export function defineTask<
   O extends StandardSchemaV1 | undefined = undefined,
   const Stage extends string = string,
   R = unknown,
->(options: TaskOptions<N, S, O, Stage, R>): Task<N, Input<S>, Parsed<S>, O extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<O> : R> {
+>(
+  options: TaskOptions<N, S, O, Stage, R>,
+): Task<N, Input<S>, Parsed<S>, O extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<O> : R> {
   const { name, queue = 'default', priority = 0, maxAttempts = 5, stages = [] } = options;
   if (!/^[A-Za-z0-9][\w.\-/:]*$/.test(name) || name.length > MAX_TEXT.task) {
-    throw new TypeError(`task name must be 1–${MAX_TEXT.task} letters, digits or . _ - / :, not ${JSON.stringify(name)}`);
+    throw new TypeError(
+      `task name must be 1–${MAX_TEXT.task} letters, digits or . _ - / :, not ${JSON.stringify(name)}`,
+    );
   }
   const of = `task ${name}:`;
   if (queue.length < 1 || queue.length > MAX_TEXT.queue || textProblem(queue)) {

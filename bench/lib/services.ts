@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { findServices } from '../../test/support/services.ts';
+
+/** The servers of this run, and databases of its own on them. */
+export interface Machine {
+  postgresVersion: string;
+  redisUrl: string;
+  /** Makes a fresh, empty database that is dropped at the end of the run. */
+  createDatabase(name: string): Promise<BenchDatabase>;
+}
+
+export interface BenchDatabase {
+  url: string;
+  /** For looking and for housekeeping between the rounds; one connection. */
+  sql: postgres.Sql;
+  /** Leaves nothing of the last round to be done during the next one: dead rows, statistics, dirty pages. */
+  settleDown(): Promise<void>;
+}
+
+/**
+ * Runs a benchmark on the servers that the tests use too (given addresses, usual ports, else local binaries). All it
+ * makes is removed at the end, also after a failure or a Ctrl-C.
+ * @throws when a server is not on this machine: the way over a network would be measured, and its data is not ours
+ */
+export async function withServices(run: (machine: Machine) => Promise<void>): Promise<void> {
+  const { postgres: pg, redis } = await findServices(process.env);
+  const cleanups: (() => Promise<unknown>)[] = [];
+  for (const service of [pg, redis]) if (!('missing' in service)) cleanups.push(() => service.stop());
+  const cleanUp = async () => {
+    for (const clean of cleanups.splice(0).toReversed()) await clean().catch((error) => console.error(error));
+  };
+  const onSignal = () => void cleanUp().finally(() => process.exit(130));
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  try {
+    if ('missing' in pg) throw new Error(pg.missing);
+    if ('missing' in redis) throw new Error(redis.missing);
+    for (const { url } of [pg, redis]) requireLoopback(url);
+    const admin = connect(pg.url);
+    cleanups.push(() => admin.end({ timeout: 5 }));
+    const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`;
+    await run({
+      postgresVersion: row?.version ?? 'unknown',
+      redisUrl: redis.url,
+      async createDatabase(name) {
+        const database = `waymark_bench_${name}_${randomBytes(4).toString('hex')}`;
+        await admin.unsafe(`create database ${database}`);
+        cleanups.push(() => admin.unsafe(`drop database if exists ${database} with (force)`));
+        const url = Object.assign(new URL(pg.url), { pathname: `/${database}` }).href;
+        const sql = connect(url);
+        cleanups.push(() => sql.end({ timeout: 5 }));
+        return { url, sql, settleDown: () => settleDown(sql) };
+      },
+    });
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+    await cleanUp();
+  }
+}
+
+function connect(url: string): postgres.Sql {
+  return postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
+}
+
+async function settleDown(sql: postgres.Sql): Promise<void> {
+  await sql.unsafe('vacuum (analyze)');
+  // Only a superuser may; without it a checkpoint may fall into somebody's round, which the median forgives.
+  await sql.unsafe('checkpoint').catch(() => {});
+}
+
+function requireLoopback(url: string): void {
+  const { hostname } = new URL(url);
+  if (!/^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(hostname)) {
+    throw new Error(`${hostname} is not this machine: benchmarks run against servers on the loopback address only`);
+  }
+}

@@ -1,0 +1,105 @@
+/** The operations that the client sends. Written out, so that a server may allow exactly these. */
+
+const JOB_FIELDS = `
+fragment JobFields on Job {
+  id task title queue priority tags state isTerminal run version lastSeq submittedBy idempotencyKey inputDigest
+  resultDigest attemptNumber failures maxAttempts runAt createdAt queuedAt startedAt updatedAt finishedAt
+  error { code message retryable attempt at }
+  progress {
+    stage stageIndex stageCount nextStage current total unit message fraction ratePerSecond etaSeconds data updatedAt
+  }
+  cancellation { requestedAt requestedBy reason }
+}`;
+
+const USER_ERROR = `
+fragment UserErrorFields on UserError { message code path }`;
+
+export const SUBMIT = `
+mutation Submit($input: SubmitJobInput!) {
+  submitJob(input: $input) {
+    __typename
+    ... on SubmitJobPayload { deduplicated job { ...JobFields } }
+    ... on UserError { ...UserErrorFields }
+    ... on InvalidInput { issues { path message } }
+    ... on UnknownTask { task known }
+    ... on IdempotencyConflict { job { id state } givenDigest storedDigest }
+    ... on PayloadTooLarge { limitBytes actualBytes }
+    ... on NotFound { id }
+  }
+}${JOB_FIELDS}${USER_ERROR}`;
+
+export const CANCEL = `
+mutation Cancel($input: CancelJobInput!) {
+  cancelJob(input: $input) {
+    __typename
+    ... on CancelJobPayload { job { ...JobFields } }
+    ... on UserError { ...UserErrorFields }
+    ... on NotFound { id }
+    ... on InvalidTransition { job { id state } }
+  }
+}${JOB_FIELDS}${USER_ERROR}`;
+
+export const RETRY = `
+mutation Retry($input: RetryJobInput!) {
+  retryJob(input: $input) {
+    __typename
+    ... on RetryJobPayload { job { ...JobFields } }
+    ... on UserError { ...UserErrorFields }
+    ... on NotFound { id }
+    ... on InvalidTransition { job { id state } }
+    ... on InvalidInput { issues { path message } }
+  }
+}${JOB_FIELDS}${USER_ERROR}`;
+
+export const RUN_NOW = `
+mutation RunNow($input: RunJobNowInput!) {
+  runJobNow(input: $input) {
+    __typename
+    ... on RunJobNowPayload { job { ...JobFields } }
+    ... on UserError { ...UserErrorFields }
+    ... on NotFound { id }
+    ... on InvalidTransition { job { id state } }
+  }
+}${JOB_FIELDS}${USER_ERROR}`;
+
+export const GET_JOB = `
+query Job($id: ID!) {
+  job(id: $id) { ...JobFields input result waitingOn { kind detail until } }
+}${JOB_FIELDS}`;
+
+export const JOB_END = `
+query JobEnd($id: ID!) {
+  job(id: $id) { isTerminal lastSeq }
+}`;
+
+export const LIST_JOBS = `
+query Jobs($filter: JobFilter, $orderBy: JobOrder, $first: Int, $after: String) {
+  jobs(filter: $filter, orderBy: $orderBy, first: $first, after: $after) {
+    nodes { ...JobFields }
+    pageInfo { hasNextPage endCursor }
+  }
+}${JOB_FIELDS}`;
+
+export const JOB_PROGRESS = `
+subscription JobProgress($id: ID!) {
+  jobProgress(id: $id) { ...JobFields }
+}${JOB_FIELDS}`;
+
+export const JOB_EVENTS = `
+subscription JobEvents($id: ID!, $after: Int) {
+  jobEvents(id: $id, after: $after) {
+    type: __typename seq at jobId run attempt actor state summary
+    ... on JobSubmitted { inputDigest }
+    ... on JobQueued { reason }
+    ... on AttemptStarted { workerId resumedFrom }
+    ... on CheckpointSaved { key kind processed succeeded failed }
+    ... on AttemptEnded { outcome error { ...ErrorFields } }
+    ... on RetryScheduled { runAt }
+    ... on JobSuspended { waitingKind detail until }
+    ... on CancelRequested { reason }
+    ... on JobCompleted { result }
+    ... on JobFailed { error { ...ErrorFields } }
+    ... on JobCanceled { reason }
+  }
+}
+fragment ErrorFields on JobError { code message retryable attempt at }`;

@@ -1,0 +1,6 @@
+/** `waymark/client`: the typed client. It speaks only GraphQL and runs in browsers and in Node. */
+export { type ClientOptions, createClient, type WaymarkClient } from './create-client.ts';
+export { type ClientCode, JobCanceledError, JobFailedError, RequestError, WaitTimeoutError } from './errors.ts';
+export type { JobHandle, SubmittedJob } from './handle.ts';
+export type { ByName, InputIn, NameIn, ResultIn } from './registry.ts';
+export type { Job, JobError, JobEvent, JobFilter, Progress, SubmitOptions, WaitingOn } from './types.ts';

@@ -1,0 +1,71 @@
+import type { Options, PostgresType } from 'postgres';
+import type { Logger } from '../core/log.ts';
+
+/**
+ * What a pool is for; each has its own connections, so that none waits behind another. `user` is for statements of
+ * handlers outside a transaction.
+ */
+export type Purpose = 'submit' | 'work' | 'beat' | 'read' | 'maintenance' | 'user';
+
+export interface PoolOptions {
+  url: string;
+  purpose: Purpose;
+  /** Connections at most. */
+  size: number;
+  /** False behind a pooler that gives each transaction another session (PgBouncer's transaction mode). */
+  prepare: boolean;
+  /** The longest time for one statement; undefined for no limit. */
+  answerMs: number | undefined;
+  applicationName: string;
+  log: Logger;
+}
+
+const CONNECT_TIMEOUT_S = 10;
+/** A process that is frozen inside a transaction must not hold its locks for ever. */
+const IDLE_IN_TRANSACTION_MS = 60_000;
+const IDLE_CLOSE_S = 60;
+const MAX_BACKOFF_S = 1;
+
+export function clientSettings(options: PoolOptions): Options<Record<string, PostgresType>> {
+  const { purpose, prepare, log } = options;
+  return {
+    max: options.size,
+    prepare,
+    connect_timeout: CONNECT_TIMEOUT_S,
+    // Else each connection starts with a query for readers of arrays; values.ts has better ones.
+    fetch_types: false,
+    // The beat goes on for ever; the others give their connections back when there is nothing to do.
+    ...(purpose === 'beat' ? {} : { idle_timeout: IDLE_CLOSE_S }),
+    backoff: (tries: number) => Math.min(2 ** tries / 20, MAX_BACKOFF_S) * (0.5 + Math.random() / 2),
+    onnotice: (notice) => log.debug({ notice }, 'notice from Postgres'),
+    types: TYPES,
+    connection: {
+      application_name: `${options.applicationName} ${purpose}`,
+      TimeZone: 'UTC',
+      // A pooler refuses start parameters that it does not know.
+      ...(prepare ? sessionLimits(options) : {}),
+    },
+  };
+}
+
+function sessionLimits({ purpose, answerMs }: PoolOptions) {
+  return {
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    ...(answerMs === undefined ? {} : { statement_timeout: answerMs }),
+    ...(purpose === 'read' ? { default_transaction_read_only: true } : {}),
+  };
+}
+
+const asIs = (text: string) => text;
+const jsonText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+const timeText = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value));
+
+/**
+ * Texts go to the server and come back as they are (a driver that stringifies JSON text makes a JSON string of it, and
+ * a Date has no microseconds). An object or a Date, which only a user's own raw statement gives, is written as text.
+ */
+const TYPES: Record<string, PostgresType> = {
+  bigint: { to: 20, from: [20], serialize: String, parse: asIs },
+  json: { to: 114, from: [114, 3802], serialize: jsonText, parse: asIs },
+  date: { to: 1184, from: [1082, 1114, 1184], serialize: timeText, parse: asIs },
+};

@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Config } from './config.ts';
+import { formatDuration } from './core/duration.ts';
+import { Unavailable } from './core/errors.ts';
+import type { Logger } from './core/log.ts';
+import { migrate, withSetupLock } from './db/migrate.ts';
+import { type OpenDatabase, openDatabase } from './db/open.ts';
+import type { UserDb } from './db/types.ts';
+import { createEngine, type Engine } from './engine/engine.ts';
+import type { LiveChannel } from './events/channel.ts';
+import { createMemoryChannel } from './events/memory.ts';
+import { createRedisChannel } from './events/redis.ts';
+
+/** A user's own tables; runs once at each start, under the lock of the migrations. */
+export type Setup = (context: { db: UserDb }) => unknown;
+
+/** What every program stands on: the store, migrated and reachable, the live channel and the use cases. */
+export interface Foundation {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly database: OpenDatabase;
+  readonly channel: LiveChannel;
+  readonly engine: Engine;
+  /** Gives everything back, the newest first. A second call does nothing. */
+  close(): Promise<void>;
+}
+
+export interface FoundationOptions {
+  log: Logger;
+  setup?: Setup | undefined;
+  /** Ends the wait for a database that is away. */
+  signal?: AbortSignal | undefined;
+}
+
+/** How long a start waits for a database that is away: it may be starting too. */
+const WAIT_FOR_DATABASE_MS = 60_000;
+
+/**
+ * Opens the store, brings it up to date and runs `setup`.
+ * @throws DataDirInUse, IncompatibleDatabase, Unavailable after a minute without the database
+ */
+export async function openFoundation(config: Config, { log, setup, signal }: FoundationOptions): Promise<Foundation> {
+  const database = await openDatabase({
+    ...(config.databaseUrl === null ? { dataDir: config.dataDir } : { url: config.databaseUrl }),
+    log,
+  });
+  let channel: LiveChannel | undefined;
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    await channel?.close();
+    await database.close();
+  };
+  try {
+    await whenReachable(() => migrate(database.maintenance, { log }), log, signal);
+    if (setup) await withSetupLock(database, async () => void (await setup({ db: database.work.user })));
+    channel =
+      config.redisUrl === null ? createMemoryChannel({ log }) : createRedisChannel({ url: config.redisUrl, log });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const { leaseMs, sweepMs, priorityStepMs, retainMs, maxBytes } = config;
+  const options = { leaseMs, sweepMs, priorityStepMs, retainMs: { ...retainMs }, maxBytes: { ...maxBytes } };
+  const engine = createEngine({ database, channel, options });
+  // Nobody else can own the directory: whoever ran jobs in it before is dead, and no lease need be waited for.
+  if (database.kind === 'embedded') await engine.maintenance.recover();
+  return {
+    config,
+    log,
+    database,
+    channel,
+    engine,
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}
+
+async function whenReachable(
+  start: () => Promise<unknown>,
+  log: Logger,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const until = performance.now() + WAIT_FOR_DATABASE_MS;
+  for (let tries = 0; ; tries++) {
+    try {
+      await start();
+      return;
+    } catch (error) {
+      if (!(error instanceof Unavailable) || performance.now() > until) throw error;
+      if (tries % 5 === 0) {
+        log.warn(
+          { err: error },
+          `the database cannot be reached; waiting up to ${formatDuration(WAIT_FOR_DATABASE_MS)}`,
+        );
+      }
+    }
+    await sleep(1_000, undefined, { signal });
+  }
+}

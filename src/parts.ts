@@ -1,0 +1,97 @@
+import { newUuid } from './core/ids.ts';
+import { type AnyTask, definitionDigest } from './core/task.ts';
+import { registerTasks } from './db/writes/registry.ts';
+import { createLiveHub } from './engine/live/index.ts';
+import type { Foundation } from './foundation.ts';
+import { createHealthServer, createServer } from './server/server.ts';
+import { createMaintenanceLoop, type MaintenanceLoop } from './worker/maintenance-loop.ts';
+import { createWorker, type Worker } from './worker/worker.ts';
+
+/** Where to listen; port 0 takes a free one. */
+export interface Address {
+  host: string;
+  port: number;
+}
+
+/** A server that listens. */
+export interface RunningServer {
+  /** `http://127.0.0.1:4000` */
+  readonly url: string;
+  /** Not ready at once, clients are sent away (WebSocket code 1012), requests under way end. A second call does nothing. */
+  stop(): Promise<void>;
+}
+
+/** A worker on the foundation. Nothing happens before its `start`. @throws TypeError for a wrong concurrency */
+export function makeWorker(
+  { config, database, channel, engine, log }: Foundation,
+  options: { tasks: readonly AnyTask[]; queues?: readonly string[]; concurrency: number },
+): Worker {
+  const { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes } = config;
+  return createWorker({
+    ...options,
+    execution: engine.execution,
+    channel,
+    db: database.work.user,
+    log,
+    options: { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes },
+  });
+}
+
+/** The maintenance of this process. Nothing happens before its `start`. */
+export function makeMaintenance({ config, engine, log }: Foundation): MaintenanceLoop {
+  return createMaintenanceLoop({
+    maintenance: engine.maintenance,
+    log,
+    sweepMs: config.sweepMs,
+    pollMs: config.pollMs,
+  });
+}
+
+/** Makes tasks known to every API, without a worker. */
+export async function registerDefinitions({ database }: Foundation, tasks: readonly AnyTask[]): Promise<void> {
+  const rows = tasks.map(({ definition }) => ({
+    id: newUuid(),
+    name: definition.name,
+    digest: definitionDigest(definition),
+    definition: JSON.stringify(definition),
+  }));
+  await registerTasks(database.submit, rows);
+}
+
+/** Room in a request for everything but the input of a job. */
+const REQUEST_OVERHEAD_BYTES = 500_000;
+
+/** The API of this process. Resolves when it listens. @throws Error with the system's code (`EADDRINUSE`) */
+export async function startServer(
+  { channel, config, database, engine, log }: Foundation,
+  address: Address,
+): Promise<RunningServer> {
+  const live = createLiveHub({ db: database.read, channel, log, pollMs: config.pollMs });
+  const server = createServer({
+    ...address,
+    log,
+    deps: { jobs: engine.jobs, live, read: database.read, retainMs: config.retainMs },
+    limits: { bodyBytes: config.maxBytes.input + REQUEST_OVERHEAD_BYTES },
+  });
+  // Sockets first, which tells clients to come back; streams that are left have nobody to read them.
+  return listening(server, () => server.close().then(() => live.close()));
+}
+
+/** Only `/healthz` and `/readyz`, for a process without an API. @throws as `startServer` */
+export async function startHealthServer({ database, log }: Foundation, address: Address): Promise<RunningServer> {
+  const server = createHealthServer({ ...address, log, read: database.read });
+  return listening(server, () => server.close());
+}
+
+async function listening(
+  server: { readonly url: string; listen(): Promise<void> },
+  stop: () => Promise<void>,
+): Promise<RunningServer> {
+  try {
+    await server.listen();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: server.url, stop };
+}

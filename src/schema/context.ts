@@ -1,0 +1,69 @@
+import type { Executor } from '../db/types.ts';
+import type { LiveHub } from '../engine/live/types.ts';
+import type { Caller, JobsEngine } from '../engine/types.ts';
+import { createLoaders, type Loaders } from './loaders.ts';
+
+/** Who asks. */
+export interface Viewer extends Caller {
+  groups: readonly string[];
+  scopes: readonly string[];
+}
+
+/** What resolvers work with; made once per process. */
+export interface SchemaDeps {
+  jobs: JobsEngine;
+  live: LiveHub;
+  read: Executor;
+  /** How long finished jobs are kept, in milliseconds. */
+  retainMs: { completed: number; failed: number; canceled: number };
+}
+
+/** The context of one operation. */
+export interface SchemaContext extends SchemaDeps {
+  caller: Viewer;
+  /** Replaced by `freshLoaders` where one operation reads the same thing at several moments. */
+  loaders: Loaders;
+}
+
+/** Every scope there is; what a caller has while authentication is off. */
+export const ALL_SCOPES = [
+  'jobs:read',
+  'jobs:payload',
+  'jobs:write',
+  'jobs:bulk',
+  'approvals:decide',
+  'queues:write',
+  'schedules:write',
+  'keys:admin',
+] as const;
+
+/** A context for one operation of one caller. */
+export function createContext(deps: SchemaDeps, caller: Viewer): SchemaContext {
+  return { ...deps, caller, loaders: createLoaders(deps.read, caller.tenant) };
+}
+
+/**
+ * Forgets what this operation has read so far. A context serves one operation, whose mutations run one after the other
+ * and whose stream sends one value after the other, so nobody is using the old ones.
+ */
+export function freshLoaders(context: SchemaContext): void {
+  context.loaders = createLoaders(context.read, context.caller.tenant);
+}
+
+/** How old a shared read may be: all streams of a job send a change within this time. */
+const SHARED_MS = 500;
+const shared = new WeakMap<object, { loaders: Loaders; since: number }>();
+
+/**
+ * The same for a value that many streams of this process send (the hub gives all of them the same object): what they
+ * select beyond it is then read once for all. The value belongs to one tenant, which its streams have proved to be theirs.
+ */
+export function sharedLoaders(context: SchemaContext, value: object): void {
+  const now = performance.now();
+  let entry = shared.get(value);
+  if (!entry || now - entry.since > SHARED_MS) {
+    entry = { loaders: createLoaders(context.read, context.caller.tenant), since: now };
+    shared.set(value, entry);
+  }
+  context.loaders = entry.loaders;
+}

@@ -1,0 +1,161 @@
+import DataLoader from 'dataloader';
+import type { JobErrorData, JobEvent } from '../core/event.ts';
+import type { AttemptRow, CheckpointRow, JobRow, QueueRow, WorkerRow } from '../core/job.ts';
+import { attemptsOfJobs, countAttempts, errorsOfAttempts } from '../db/reads/attempts.ts';
+import type { BelongingsWindow } from '../db/reads/belongings.ts';
+import { checkpointsByKeys, checkpointsOfJobs, countCheckpoints } from '../db/reads/checkpoints.ts';
+import { eventsOfJobs } from '../db/reads/events.ts';
+import { type CounterRow, readCounters } from '../db/reads/job-counts.ts';
+import { jobsByIds } from '../db/reads/job-row.ts';
+import { jobsOfWorkers } from '../db/reads/jobs.ts';
+import { countLogs, type LogRow, logsOfJobs } from '../db/reads/logs.ts';
+import { type PayloadKind, payloadsOfJobs } from '../db/reads/payloads.ts';
+import { oldestQueued, queuesByIds } from '../db/reads/queues.ts';
+import { type TaskRow, tasksByIds } from '../db/reads/tasks.ts';
+import { aheadOfJobs, healthOfJobs, type QueuedReason, queuedReasons } from '../db/reads/waiting.ts';
+import { allWorkers, workersByIds } from '../db/reads/workers.ts';
+import type { Executor } from '../db/types.ts';
+
+/** One job's window of events. */
+export interface EventsWindow {
+  after: number;
+  limit: number;
+  fromEnd: boolean;
+}
+
+/**
+ * Batched reads of one operation: what a thousand jobs of a list ask for is one statement. They remember what they
+ * read, so a stream needs new ones for every value that it sends, and a mutation for every field.
+ */
+export type Loaders = ReturnType<typeof createLoaders>;
+
+export function createLoaders(db: Executor, tenant: string) {
+  /** One value per key, by a read that leaves out what it does not find. */
+  function byKey<K, Row, V>(read: (keys: readonly K[]) => Promise<readonly Row[]>, keyOf: (row: Row) => K, none: V) {
+    return new DataLoader<K, Row | V>(async (keys) => {
+      const rows = new Map((await read(keys)).map((row) => [keyOf(row), row]));
+      return keys.map((key) => rows.get(key) ?? none);
+    });
+  }
+
+  function fromMap<V, N>(read: (keys: readonly string[]) => Promise<Map<string, V>>, none: N) {
+    return new DataLoader<string, V | N>(async (keys) => {
+      const found = await read(keys);
+      return keys.map((key) => found.get(key) ?? none);
+    });
+  }
+
+  /** Rows of many jobs at once; one loader per window, since a batch shares its window. */
+  function pages<W, Row extends { jobId: string }>(read: (ids: readonly string[], window: W) => Promise<Row[]>) {
+    const loaders = new Map<string, DataLoader<string, Row[]>>();
+    return (jobId: string, window: W): Promise<Row[]> => {
+      const name = JSON.stringify(window);
+      let loader = loaders.get(name);
+      if (!loader) {
+        loader = new DataLoader<string, Row[]>(async (ids) => {
+          const groups = groupBy(await read(ids, window), (row) => row.jobId);
+          return ids.map((id) => groups.get(id) ?? []);
+        });
+        loaders.set(name, loader);
+      }
+      return loader.load(jobId);
+    };
+  }
+
+  const payload = (kind: PayloadKind) => fromMap((ids) => payloadsOfJobs(db, tenant, kind, ids), null);
+  let workers: Promise<WorkerRow[]> | undefined;
+  let counters: Promise<CounterRow[]> | undefined;
+
+  return {
+    job: byKey(
+      (ids: readonly string[]) => jobsByIds(db, tenant, ids),
+      (row: JobRow) => row.id,
+      null,
+    ),
+    worker: byKey(
+      (ids: readonly string[]) => workersByIds(db, ids),
+      (row: WorkerRow) => row.id,
+      null,
+    ),
+    queue: byKey(
+      (ids: readonly string[]) => queuesByIds(db, ids),
+      (row: QueueRow) => row.id,
+      null,
+    ),
+    task: byKey(
+      (ids: readonly string[]) => tasksByIds(db, ids),
+      (row: TaskRow) => row.id,
+      null,
+    ),
+    input: payload('input'),
+    result: payload('result'),
+    health: fromMap((ids) => healthOfJobs(db, tenant, ids), 'OK'),
+    ahead: fromMap((ids) => aheadOfJobs(db, tenant, ids), null),
+    queuedReason: byKey(
+      (ids: readonly string[]) => queuedReasons(db, tenant, ids),
+      (row: QueuedReason) => row.id,
+      null,
+    ),
+    oldestQueued: fromMap((names) => oldestQueued(db, tenant, names), null),
+    attempts: pages((ids, window: BelongingsWindow<number>): Promise<AttemptRow[]> => {
+      return attemptsOfJobs(db, tenant, ids, window);
+    }),
+    attemptCount: fromMap((ids) => countAttempts(db, tenant, ids), 0),
+    checkpoints: pages((ids, window: BelongingsWindow<number>): Promise<CheckpointRow[]> => {
+      return checkpointsOfJobs(db, tenant, ids, window);
+    }),
+    checkpointCount: fromMap((ids) => countCheckpoints(db, tenant, ids), 0),
+    logs: pages((ids, window: BelongingsWindow<string>): Promise<LogRow[]> => logsOfJobs(db, tenant, ids, window)),
+    logCount: fromMap((ids) => countLogs(db, tenant, ids), 0),
+    events: pages((ids, window: EventsWindow): Promise<JobEvent[]> => eventsOfJobs(db, tenant, ids, window)),
+    /** The whole error of an attempt. */
+    attemptError: new DataLoader<{ jobId: string; number: number }, JobErrorData | null, string>(
+      async (attempts) => {
+        const rows = await errorsOfAttempts(db, tenant, attempts);
+        const found = new Map(rows.map((row) => [attemptKey(row), row.error]));
+        return attempts.map((a) => found.get(attemptKey(a)) ?? null);
+      },
+      { cacheKeyFn: attemptKey },
+    ),
+    /** A checkpoint as it is now. */
+    checkpoint: new DataLoader<{ jobId: string; key: string }, CheckpointRow | null, string>(
+      async (keys) => {
+        const found = new Map((await checkpointsByKeys(db, tenant, keys)).map((row) => [checkpointKey(row), row]));
+        return keys.map((k) => found.get(checkpointKey(k)) ?? null);
+      },
+      { cacheKeyFn: checkpointKey },
+    ),
+    runningOf: new DataLoader<string, JobRow[]>(async (workerIds) => {
+      const groups = groupBy(await jobsOfWorkers(db, tenant, workerIds), (job) => job.workerId);
+      return workerIds.map((id) => groups.get(id) ?? []);
+    }),
+    /** All workers, read once. */
+    workers: () => {
+      workers ??= allWorkers(db);
+      return workers;
+    },
+    /** All counters of the tenant, read once. */
+    counters: () => {
+      counters ??= readCounters(db, tenant);
+      return counters;
+    },
+  };
+}
+
+function attemptKey(a: { jobId: string; number: number }): string {
+  return `${a.jobId} ${a.number}`;
+}
+
+function checkpointKey(c: { jobId: string; key: string }): string {
+  return `${c.jobId} ${c.key}`;
+}
+
+function groupBy<Row, K>(rows: readonly Row[], keyOf: (row: Row) => K): Map<K, Row[]> {
+  const groups = new Map<K, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(keyOf(row));
+    if (group) group.push(row);
+    else groups.set(keyOf(row), [row]);
+  }
+  return groups;
+}

@@ -1,0 +1,81 @@
+import { type Backoff, parseBackoff } from '../core/backoff.ts';
+import { InvalidInput } from '../core/errors.ts';
+import type { SubmitRequest } from '../engine/types.ts';
+import { builder } from './builder.ts';
+import { BackoffTypeEnum, KeyScopeEnum } from './enums.ts';
+
+const BackoffInput = builder.inputType('BackoffInput', {
+  description: 'How long a failed job waits before its next attempt.',
+  fields: (t) => ({
+    type: t.field({ type: BackoffTypeEnum, required: true, description: 'How the waits grow.' }),
+    delay: t.field({ type: 'Duration', required: true, description: 'Wait before the first retry.' }),
+    factor: t.float({ defaultValue: 2, description: 'EXPONENTIAL: what the wait is multiplied by each time, 1…100.' }),
+    max: t.field({ type: 'Duration', description: 'Longest wait, before jitter. Default: no limit.' }),
+    jitter: t.float({ defaultValue: 0.2, description: 'Share of the wait that is random, 0…1: 0.2 is ±20 %.' }),
+  }),
+});
+
+export const SubmitJobInput = builder.inputType('SubmitJobInput', {
+  description: 'A job to be done. What is left out is as its task says.',
+  fields: (t) => ({
+    task: t.string({ required: true, description: 'Name of a registered task.' }),
+    input: t.field({
+      type: 'JSON',
+      description: 'What the handler is given, by the task’s input schema. Left out: it is given nothing.',
+    }),
+    title: t.string({ description: 'For people, at most 200 characters. Default: the task’s name.' }),
+    idempotencyKey: t.string({
+      description:
+        'Makes the call safe to repeat: the same key and input give the same job, `deduplicated`; another input is IdempotencyConflict. At most 200 characters, unique per task.',
+    }),
+    queue: t.string({ description: 'The line to stand in.' }),
+    priority: t.int({ description: '−100…100; higher goes first.' }),
+    tags: t.stringList({ description: 'At most 20, to be found by.' }),
+    runAt: t.field({ type: 'DateTime', description: 'Not before then; in the past means now. Not with `delay`.' }),
+    delay: t.field({ type: 'Duration', description: 'Not before this time has passed. Not with `runAt`.' }),
+    maxAttempts: t.int({ description: 'Budget of attempts, 1…1000.' }),
+    timeout: t.field({ type: 'Duration', description: 'Longest time of one attempt.' }),
+    concurrencyKey: t.string({ description: 'Of jobs with the same key one at a time is run.' }),
+    backoff: t.field({ type: BackoffInput, description: 'Waits between attempts.' }),
+    keyScope: t.field({
+      type: KeyScopeEnum,
+      defaultValue: 'RETENTION',
+      description: 'How long the idempotency key stands for this job.',
+    }),
+  }),
+});
+
+type Given = typeof SubmitJobInput.$inferInput;
+
+/**
+ * The request in stored units.
+ * @param path prefix of paths in errors: `inputs[17]`, or undefined for a single submit
+ * @throws InvalidInput
+ */
+export function toSubmitRequest(given: Given, path?: string): SubmitRequest {
+  const { backoff, delay, timeout, ...rest } = given;
+  return {
+    ...rest,
+    delayMs: delay ?? null,
+    timeoutMs: timeout ?? null,
+    backoff: backoff ? toBackoff(backoff, path) : null,
+  };
+}
+
+function toBackoff(given: typeof BackoffInput.$inferInput, path: string | undefined): Backoff {
+  try {
+    return parseBackoff({
+      type: given.type === 'FIXED' ? 'fixed' : 'exponential',
+      delay: given.delay,
+      factor: given.factor ?? 2,
+      ...(given.max == null ? {} : { max: given.max }),
+      jitter: given.jitter ?? 0.2,
+    });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // Its messages begin with the name of the option.
+    const [option = 'backoff', ...rule] = error.message.split(' ');
+    const at = path ? `${path}.${option}` : option;
+    throw new InvalidInput([{ path: at, message: rule.join(' ') }], path ? { path } : undefined);
+  }
+}

@@ -1,0 +1,86 @@
+import { type JobRow, type Timestamp, toIso } from '../core/job.ts';
+import { builder } from './builder.ts';
+import type { SchemaContext } from './context.ts';
+import { type WaitingKind, WaitingKindEnum } from './enums.ts';
+import { Job } from './job.ts';
+import { badInput } from './paging.ts';
+
+/** Why a job is not running. */
+export interface Waiting {
+  job: JobRow;
+  kind: WaitingKind;
+  detail: string;
+  until: Timestamp | null;
+}
+
+/** Why a job is not running, or null while it runs or has ended. Only a job in line needs to be looked up. */
+export async function waitingOn(job: JobRow, context: SchemaContext): Promise<Waiting | null> {
+  const because = (kind: WaitingKind, detail: string, until: Timestamp | null = null) => ({ job, kind, detail, until });
+  switch (job.state) {
+    case 'SCHEDULED':
+      return because('DUE_TIME', `Its time comes at ${toIso(job.runAt)}.`, job.runAt);
+    case 'RETRYING': {
+      const left = job.maxAttempts - job.failures;
+      const detail = `The next attempt comes at ${toIso(job.runAt)}; ${left} of ${job.maxAttempts} are left.`;
+      return because('RETRY_DELAY', detail, job.runAt);
+    }
+    case 'DEFERRED':
+      return because('DEPENDENCIES', 'Jobs that it waits for are not finished.');
+    case 'WAITING_FOR_REVIEW':
+      return because('REVIEW', 'People have to decide.');
+    case 'QUEUED':
+      return inLine(job, context, because);
+    default:
+      return null;
+  }
+}
+
+async function inLine(
+  job: JobRow,
+  context: SchemaContext,
+  because: (kind: WaitingKind, detail: string) => Waiting,
+): Promise<Waiting> {
+  const reason = await context.loaders.queuedReason.load(job.id);
+  switch (reason?.kind) {
+    case 'QUEUE_PAUSED': {
+      const by = reason.pausedBy ? ` by ${reason.pausedBy}` : '';
+      const why = reason.pauseReason ? `: ${reason.pauseReason}` : '.';
+      return because('QUEUE_PAUSED', `Queue ${job.queue} was paused${by}${why}`);
+    }
+    case 'NO_WORKER':
+      return because('NO_WORKER', `No live worker takes ${job.task} from queue ${job.queue}.`);
+    case 'CONCURRENCY_KEY':
+      return because('CONCURRENCY_KEY', `Another job with the key ${job.concurrencyKey ?? ''} goes first.`);
+    default:
+      return because('CAPACITY', 'It is in line for a free slot of a worker.');
+  }
+}
+
+export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
+  description: 'Why a job is not running now.',
+  fields: (t) => ({
+    kind: t.field({ type: WaitingKindEnum, description: 'For programs.', resolve: (w) => w.kind }),
+    detail: t.exposeString('detail', { description: 'One readable sentence.' }),
+    until: t.field({
+      type: 'DateTime',
+      nullable: true,
+      description: 'When the waiting ends by itself, where a time is known.',
+      resolve: (w) => w.until,
+    }),
+    jobs: t.field({
+      type: [Job],
+      description: 'Unfinished dependencies or children, or the jobs that hold the limit. Empty for other kinds.',
+      args: { first: t.arg.int({ defaultValue: 10, description: 'At most so many, from 0 to 100.' }) },
+      resolve: (_, { first }) => {
+        if (first != null && (first < 0 || first > 100)) throw badInput('first', `must be from 0 to 100, not ${first}`);
+        return [] as JobRow[];
+      },
+    }),
+    jobCount: t.int({ description: 'How many such jobs there are in all.', resolve: () => 0 }),
+    ahead: t.int({
+      nullable: true,
+      description: 'QUEUED: jobs before it in line, counted to 1,000. Null in other states.',
+      resolve: (w, _, context) => (w.job.state === 'QUEUED' ? context.loaders.ahead.load(w.job.id) : null),
+    }),
+  }),
+});

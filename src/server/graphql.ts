@@ -1,0 +1,226 @@
+import { maxAliasesPlugin } from '@escape.tech/graphql-armor-max-aliases';
+import { maxDepthPlugin } from '@escape.tech/graphql-armor-max-depth';
+import { maxDirectivesPlugin } from '@escape.tech/graphql-armor-max-directives';
+import { maxTokensPlugin } from '@escape.tech/graphql-armor-max-tokens';
+import {
+  type ExecutionArgs,
+  type ExecutionResult,
+  GraphQLError,
+  getOperationAST,
+  NoSchemaIntrospectionCustomRule,
+} from 'graphql';
+import { createYoga, isAsyncIterable, useExecutionCancellation } from 'graphql-yoga';
+import type { Logger } from '../core/log.ts';
+import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
+import { schema } from '../schema/index.ts';
+import { DEFAULT_LIMITS, type OperationLimits, tooComplex } from '../schema/limits.ts';
+import { ACTOR_HEADER, ACTOR_RULE, viewerOf } from './actor.ts';
+import { documentCaches } from './document-cache.ts';
+import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
+import { createMask, withoutInternals } from './masking.ts';
+import { useClosedSchema, useOperationSize, usePostedJson } from './plugins.ts';
+
+/** What a request may be; documented in the README. */
+export interface DocumentLimits extends OperationLimits {
+  /** Tokens of a document, checked before it is parsed to the end. Large values belong in variables. */
+  tokens: number;
+  aliases: number;
+  directives: number;
+  /** Bytes of a request body. */
+  bodyBytes: number;
+}
+
+export const DEFAULT_DOCUMENT_LIMITS: DocumentLimits = {
+  ...DEFAULT_LIMITS,
+  tokens: 2_000,
+  aliases: 50,
+  directives: 50,
+  bodyBytes: 1_500_000,
+};
+
+export interface GraphQLOptions {
+  deps: SchemaDeps;
+  log: Logger;
+  limits: DocumentLimits;
+  /** Serve GraphiQL to browsers. */
+  graphiql: boolean;
+  /** Answer introspection, and help with "Did you mean". */
+  introspection: boolean;
+}
+
+/** One operation of a WebSocket, as its client sent it. */
+export interface SocketParams {
+  query: string;
+  operationName?: string | null | undefined;
+  variables?: Record<string, unknown> | null | undefined;
+}
+
+/** What graphql-ws is given to run: nothing in it throws, since that would close the whole socket. */
+export interface SocketOperations {
+  prepare(viewer: Viewer, params: SocketParams): Promise<ExecutionArgs | readonly GraphQLError[]>;
+  execute(args: ExecutionArgs): Promise<ExecutionResult>;
+  subscribe(args: ExecutionArgs): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult>;
+  /** The error of a socket that has too many operations. */
+  limitReached(limit: number): readonly GraphQLError[];
+}
+
+interface ServerContext {
+  /** Who asks over a socket; over HTTP the request says it. */
+  viewer?: Viewer;
+}
+
+/**
+ * GraphQL for every transport: the same limits, masks and context over HTTP, server-sent events and WebSocket. The only
+ * file of the server that knows GraphQL itself.
+ */
+export function createGraphQL(options: GraphQLOptions) {
+  const { deps, limits } = options;
+  const mask = createMask(options.log, { suggestions: options.introspection });
+  const refuse = (finding: string, limit: Record<string, number>) => () => {
+    throw tooComplex(finding, limit);
+  };
+
+  const yoga = createYoga<ServerContext, SchemaContext>({
+    schema,
+    graphqlEndpoint: '/graphql',
+    landingPage: false,
+    logging: false,
+    cors: false,
+    multipart: false,
+    batching: false,
+    maxRequestBodySize: limits.bodyBytes,
+    maskedErrors: { maskError: mask, isDev: false },
+    parserAndValidationCache: documentCaches(),
+    graphiql: options.graphiql ? graphiqlOptions : false,
+    renderGraphiQL,
+    context: ({ viewer, request }) => {
+      const caller = viewer ?? viewerOf(request.headers.get(ACTOR_HEADER) ?? undefined);
+      if (caller) return createContext(deps, caller);
+      throw new GraphQLError(`${ACTOR_HEADER} ${ACTOR_RULE}`, {
+        extensions: { code: 'BAD_USER_INPUT', argument: ACTOR_HEADER, http: { status: 400 } },
+      });
+    },
+    plugins: [
+      usePostedJson(),
+      maxTokensPlugin({
+        n: limits.tokens,
+        onReject: [refuse(`it has more than ${limits.tokens} tokens`, { tokens: limits.tokens })],
+      }),
+      maxDepthPlugin({
+        n: limits.depth,
+        flattenFragments: true,
+        onReject: [refuse('it is nested too deeply', { depth: limits.depth })],
+      }),
+      maxAliasesPlugin({
+        n: limits.aliases,
+        onReject: [refuse('it has too many aliases', { aliases: limits.aliases })],
+      }),
+      maxDirectivesPlugin({
+        n: limits.directives,
+        onReject: [refuse('it has too many directives', { directives: limits.directives })],
+      }),
+      ...(options.introspection ? [] : [useClosedSchema(NoSchemaIntrospectionCustomRule)]),
+      useOperationSize(limits),
+      useExecutionCancellation(),
+    ],
+  });
+
+  async function prepare(viewer: Viewer, params: SocketParams): Promise<ExecutionArgs | readonly GraphQLError[]> {
+    try {
+      const { schema, parse, validate, contextFactory, execute, subscribe } = yoga.getEnveloped({
+        viewer,
+        params,
+      } as never);
+      const document = parse(params.query);
+      const errors = validate(schema, document) as readonly GraphQLError[];
+      if (errors.length > 0) return errors.map(withoutInternals);
+      const operation = getOperationAST(document, params.operationName);
+      if (!operation) return [refusal('there is no such operation in the document')];
+      // A mutation's JSON is checked for numbers that would change, which is done where its body is read.
+      if (operation.operation === 'mutation') return [refusal('mutations are not served over WebSocket: send a POST')];
+      return {
+        schema,
+        document,
+        operationName: params.operationName ?? null,
+        variableValues: params.variables ?? null,
+        contextValue: await contextFactory(),
+        rootValue: { execute, subscribe },
+      };
+    } catch (error) {
+      return [withoutInternals(mask(error))];
+    }
+  }
+
+  const operations: SocketOperations = {
+    prepare,
+    async execute(args) {
+      try {
+        return withSafeErrors(await (args.rootValue as Enveloped).execute(args));
+      } catch (error) {
+        return { errors: [withoutInternals(mask(error))] };
+      }
+    },
+    async subscribe(args) {
+      try {
+        const result = await (args.rootValue as Enveloped).subscribe(args);
+        return isAsyncIterable(result) ? guarded(result, (e) => withoutInternals(mask(e))) : withSafeErrors(result);
+      } catch (error) {
+        return { errors: [withoutInternals(mask(error))] };
+      }
+    },
+    limitReached: (limit) => [
+      new GraphQLError(`a socket may have ${limit} operations at once`, {
+        extensions: { code: 'LIMIT_EXCEEDED', limit, retryAfterMs: null },
+      }),
+    ],
+  };
+
+  return { yoga, operations };
+}
+
+interface Enveloped {
+  execute(args: ExecutionArgs): Promise<ExecutionResult>;
+  subscribe(args: ExecutionArgs): Promise<AsyncIterable<ExecutionResult> | ExecutionResult>;
+}
+
+function refusal(message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });
+}
+
+function withSafeErrors(result: ExecutionResult): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(withoutInternals) } : result;
+}
+
+/** A stream whose source fails ends with one value that says why; graphql-ws would send the raw message. */
+function guarded(
+  source: AsyncIterable<ExecutionResult>,
+  toError: (error: unknown) => GraphQLError,
+): AsyncIterableIterator<ExecutionResult> {
+  const iterator = source[Symbol.asyncIterator]();
+  let ended = false;
+  return {
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async next() {
+      if (ended) return { value: undefined, done: true };
+      try {
+        const step = await iterator.next();
+        return step.done ? step : { value: withSafeErrors(step.value), done: false };
+      } catch (error) {
+        ended = true;
+        return { value: { errors: [toError(error)] }, done: false };
+      }
+    },
+    async return() {
+      ended = true;
+      await iterator.return?.();
+      return { value: undefined, done: true };
+    },
+    async throw(error) {
+      ended = true;
+      await iterator.return?.();
+      throw error;
+    },
+  };
+}

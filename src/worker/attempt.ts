@@ -1,0 +1,142 @@
+import { setMaxListeners } from 'node:events';
+import { type AbortKind, AttemptAborted } from '../core/handler-errors.ts';
+import { publicId } from '../core/ids.ts';
+import type { AnyTask } from '../core/task.ts';
+import type { ClaimedJob } from '../engine/types.ts';
+import { monotonicMs } from './timing.ts';
+
+/** Kinds of abort after which the job belongs to somebody else: nothing may be written about it. */
+const LOST: readonly AbortKind[] = ['lease-lost', 'not-advancing'];
+
+/** Names an attempt among all attempts of all jobs. */
+export function attemptKey(job: { jobId: string; attempt: number }): string {
+  return `${job.jobId}#${job.attempt}`;
+}
+
+/** One attempt while this worker holds a slot for it: what it was told, and whether it may still write. */
+export class Attempt {
+  readonly job: ClaimedJob;
+  readonly task: AnyTask;
+  readonly key: string;
+  /** The boot under which it was claimed. */
+  readonly workerId: string;
+  /** By `monotonicMs`. */
+  readonly startedAt = monotonicMs();
+  readonly #controller = new AbortController();
+  readonly #listeners: ((kind: AbortKind) => void)[] = [];
+  readonly #waiting = new Set<() => void>();
+  #abortKind: AbortKind | null = null;
+  #lost = false;
+  #over = false;
+  #advancedAt = monotonicMs();
+  #giveUp: () => void = () => {};
+  /** Resolves when the handler was told to stop and its time for that is over. */
+  readonly givenUp = new Promise<void>((resolve) => {
+    this.#giveUp = resolve;
+  });
+  /** Resolves when `cancelDelivered` was told to the store, or could not be. */
+  cancelDelivery: Promise<void> | null = null;
+
+  constructor(job: ClaimedJob, task: AnyTask, workerId: string) {
+    this.job = job;
+    this.task = task;
+    this.workerId = workerId;
+    this.key = attemptKey({ jobId: job.id, attempt: job.attempt });
+    // Every fetch of a handler may listen; that is no leak.
+    setMaxListeners(0, this.#controller.signal);
+  }
+
+  /** As it is called in log lines. */
+  get names(): { jobId: string; attempt: number; task: string } {
+    return { jobId: publicId('Job', this.job.id), attempt: this.job.attempt, task: this.job.task };
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The kind of the first abort; a later one does not change what the handler was told. */
+  get abortKind(): AbortKind | null {
+    return this.#abortKind;
+  }
+
+  /** The job is no longer this attempt's, whatever the handler was told first. */
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  /** The handler returned or was given up: what it still calls is refused. */
+  get over(): boolean {
+    return this.#over;
+  }
+
+  /** Whether anything may be written about the job in this attempt's name. */
+  get writable(): boolean {
+    return !this.#over && !this.#lost;
+  }
+
+  /** Nobody waits for the handler any longer. A second call does nothing. */
+  giveUp(): void {
+    this.#giveUp();
+  }
+
+  /** Fires the handler's signal; a second call only adds that the job is lost, if `kind` says so. */
+  abort(kind: AbortKind, message?: string): void {
+    if (LOST.includes(kind)) this.#lost = true;
+    const first = this.#abortKind === null;
+    if (first) this.#abortKind = kind;
+    for (const listener of this.#listeners) listener(kind);
+    if (this.#lost) this.#refuseWaiting();
+    if (first) this.#controller.abort(new AttemptAborted(kind, message));
+  }
+
+  /** Told of each abort, before the handler's signal fires. */
+  onAbort(listener: (kind: AbortKind) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** From now on every call of the context is refused. A second call does nothing. */
+  close(): void {
+    this.#over = true;
+    this.#refuseWaiting();
+  }
+
+  #refuseWaiting(): void {
+    for (const refuse of this.#waiting) refuse();
+    this.#waiting.clear();
+  }
+
+  /**
+   * `work`, but rejected when the attempt is over or lost meanwhile: a store that does not answer must not keep a handler
+   * that has to stop, nor the slot of one that has ended. @throws AttemptAborted
+   */
+  unlessOver<T>(work: Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const refuse = (): void => reject(this.#refusal());
+      this.#waiting.add(refuse);
+      work.then(resolve, reject).finally(() => this.#waiting.delete(refuse));
+    });
+  }
+
+  /** @throws AttemptAborted when nothing may be written any more */
+  assertWritable(): void {
+    if (!this.writable) throw this.#refusal();
+  }
+
+  #refusal(): AttemptAborted {
+    if (this.#lost)
+      return new AttemptAborted('lease-lost', 'the attempt no longer owns its job; nothing more is written');
+    return new AttemptAborted(this.#abortKind ?? 'lease-lost', 'the attempt is over; nothing more is written');
+  }
+
+  /** The handler reported progress or saved a checkpoint. */
+  advanced(): void {
+    this.#advancedAt = monotonicMs();
+  }
+
+  /** Why the store ended this attempt, as far as can be told from here. */
+  lossKind(): 'lease-lost' | 'not-advancing' {
+    const limit = this.job.stallTimeoutMs;
+    return limit !== null && monotonicMs() - this.#advancedAt >= limit ? 'not-advancing' : 'lease-lost';
+  }
+}

@@ -1,0 +1,154 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Logger } from '../core/log.ts';
+import { type StandardSchemaV1, validateWith } from '../core/standard-schema.ts';
+import type { UserDb } from '../db/types.ts';
+import type { ExecutionEngine } from '../engine/types.ts';
+import type { Attempt } from './attempt.ts';
+import { type Ending, endOfAttempt, endOfGivenUp } from './attempt-end.ts';
+import { AttemptWrites } from './attempt-writes.ts';
+import type { HandlerContext } from './context.ts';
+import { createHandlerContext } from './handler-context.ts';
+import type { LogBuffer } from './log-buffer.ts';
+import { type ProgressFlusher, ProgressTrack } from './progress-flusher.ts';
+import type { Roster } from './roster.ts';
+import type { Settler } from './settler.ts';
+import { after } from './timing.ts';
+import type { Trouble } from './trouble.ts';
+
+export interface ExecutorParts {
+  execution: ExecutionEngine;
+  db: UserDb;
+  roster: Roster;
+  settler: Settler;
+  flusher: ProgressFlusher;
+  logs: LogBuffer;
+  log: Logger;
+  /** Where errors of checkpoint writes are counted. */
+  trouble: Trouble;
+  graceMs: number;
+  leaseMs: number;
+  maxBytes: { result: number; checkpoint: number };
+}
+
+/** Runs attempts that the roster has entered, one call each. */
+export class Executor {
+  readonly #parts: ExecutorParts;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+  }
+
+  /** From the claim to the recorded end. Resolves when the handler has really ended; never rejects. */
+  async run(attempt: Attempt): Promise<void> {
+    const { roster, log } = this.#parts;
+    try {
+      const track = new ProgressTrack(attempt.job, attempt.task.definition.stages, this.#parts.flusher);
+      const disarm = armLimits(attempt, this.#parts.graceMs);
+      const handler = runHandler(attempt, this.#prepare(attempt, track));
+      const ending = await Promise.race([handler, attempt.givenUp]);
+      disarm();
+      attempt.close();
+      await this.#record(attempt, track, ending ?? null);
+      roster.leave(attempt);
+      if (!ending) await this.#outlast(attempt, handler);
+    } catch (error) {
+      log.error({ err: error, ...attempt.names }, 'an attempt could not be run; this is a defect');
+    } finally {
+      roster.leave(attempt);
+      roster.free(attempt);
+    }
+  }
+
+  #prepare(attempt: Attempt, track: ProgressTrack): HandlerContext {
+    const { execution, trouble, maxBytes, leaseMs, logs, log, db } = this.#parts;
+    attempt.onAbort(() => {
+      if (attempt.lost) track.close();
+    });
+    const writes = new AttemptWrites(attempt, {
+      execution,
+      track,
+      trouble,
+      leaseMs,
+      maxCheckpointBytes: maxBytes.checkpoint,
+    });
+    return createHandlerContext({ attempt, writes, track, logs, log, db });
+  }
+
+  /** `ending` is null when the handler was given up. */
+  async #record(attempt: Attempt, track: ProgressTrack, ending: Ending | null): Promise<void> {
+    const { settler, log, maxBytes } = this.#parts;
+    const end = ending ? endOfAttempt(attempt, ending, maxBytes.result) : endOfGivenUp(attempt);
+    const progress = track.last();
+    track.close();
+    if (end === null) {
+      log.warn(attempt.names, 'the attempt no longer owns its job; how it ended is not recorded');
+      return;
+    }
+    const result = await settler.settle(attempt, { ...end, progress });
+    if (result === null) log.warn(attempt.names, 'nobody knows whether the end of the attempt was recorded');
+    else if (result.status === 'lost') log.warn(attempt.names, 'the attempt no longer owned its job when it ended');
+    else log.debug({ ...attempt.names, outcome: end.outcome, state: result.state }, 'attempt ended');
+  }
+
+  /** A handler that ignores its signal cannot be stopped; it keeps its slot, so that no more run than there are slots. */
+  async #outlast(attempt: Attempt, handler: Promise<Ending>): Promise<void> {
+    const { log } = this.#parts;
+    const names = { ...attempt.names, abort: attempt.abortKind };
+    log.warn(
+      names,
+      'the handler did not stop in time; what it still writes is refused, and it keeps its slot until it ends',
+    );
+    await handler;
+    log.info(names, 'the handler that did not stop in time has ended; its slot is free');
+  }
+}
+
+/** Check of the input, handler, check of the output: all within the attempt's limits. Never rejects. */
+async function runHandler(attempt: Attempt, ctx: HandlerContext): Promise<Ending> {
+  const { task, job } = attempt;
+  // All jobs of a claim are taken note of before the first handler runs: it may block the loop.
+  await setImmediate();
+  try {
+    const input = await checked(task.inputSchema, job.hasInput ? job.input : undefined, 'input');
+    if (!input.ok) return { kind: 'refused', code: 'INVALID_INPUT', message: input.message };
+    if (attempt.signal.aborted) throw attempt.signal.reason;
+    const output = await checked(task.outputSchema, await task.run(ctx as never, input.value), 'output');
+    if (!output.ok) return { kind: 'refused', code: 'INVALID_OUTPUT', message: output.message };
+    return { kind: 'returned', value: output.value };
+  } catch (error) {
+    return { kind: 'threw', error };
+  }
+}
+
+/** The value as the schema gives it, or one line that names each field and its rule. */
+async function checked(
+  schema: StandardSchemaV1 | undefined,
+  value: unknown,
+  path: string,
+): Promise<{ ok: true; value: unknown } | { ok: false; message: string }> {
+  if (!schema) return { ok: true, value };
+  const result = await validateWith(schema, value, path);
+  if (result.ok) return result;
+  return { ok: false, message: result.issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ') };
+}
+
+/**
+ * Fires the signal at the attempt's timeout, and gives the handler up when it has not ended some time after any abort:
+ * the grace time, for a timeout not more than the timeout itself, so that no attempt lasts longer than twice that.
+ * Returns a function that ends both.
+ */
+function armLimits(attempt: Attempt, graceMs: number): () => void {
+  const { timeoutMs } = attempt.job;
+  const prevents: (() => void)[] = [];
+  let armed = true;
+  attempt.onAbort((kind) => {
+    if (!armed || attempt.abortKind !== kind || attempt.signal.aborted) return;
+    const grace = kind === 'timeout' && timeoutMs !== null ? Math.min(graceMs, timeoutMs) : graceMs;
+    prevents.push(after(grace, () => attempt.giveUp()));
+  });
+  if (timeoutMs !== null) prevents.push(after(timeoutMs, () => attempt.abort('timeout')));
+  return () => {
+    armed = false;
+    for (const prevent of prevents) prevent();
+  };
+}

@@ -1,0 +1,159 @@
+import { publicId } from '../core/ids.ts';
+import { toIso } from '../core/job.ts';
+import type { Jsonify, JsonValue } from '../core/json.ts';
+import type { Logger } from '../core/log.ts';
+import type { UserDb, UserTx } from '../db/types.ts';
+import type { LogWrite } from '../engine/types.ts';
+import type { Attempt } from './attempt.ts';
+import type { AttemptWrites } from './attempt-writes.ts';
+import { type BatchesCall, runBatches } from './batches.ts';
+import { assertKey, stableKey, UsedKeys } from './checkpoint-key.ts';
+import type { HandlerContext, HandlerLog } from './context.ts';
+import { assertOutsideTransaction } from './inside-transaction.ts';
+import type { LogBuffer } from './log-buffer.ts';
+import type { ProgressTrack } from './progress-flusher.ts';
+import { runStep } from './steps.ts';
+
+/** What a context is made of. */
+export interface ContextParts {
+  attempt: Attempt;
+  writes: AttemptWrites;
+  track: ProgressTrack;
+  logs: LogBuffer;
+  log: Logger;
+  db: UserDb;
+}
+
+/** The context of one attempt. Its functions need no `this`; after the attempt ended they are refused. */
+export function createHandlerContext(parts: ContextParts): HandlerContext {
+  const { attempt, writes, track, db } = parts;
+  const { job } = attempt;
+  const keys = new UsedKeys();
+  const idempotencyKey = (name: string): string => stableKey(job.id, job.epoch, String(name));
+  const checkpoints = createValueCheckpoints(writes, keys);
+
+  /** Refuses what cannot be done now before anything is done; a promise nobody waits for must not end the process. */
+  function call<T>(work: () => Promise<T>): Promise<T> {
+    const result = (async () => {
+      assertOutsideTransaction();
+      attempt.assertWritable();
+      return work();
+    })();
+    result.catch(() => {});
+    return result;
+  }
+
+  return {
+    job: {
+      id: publicId('Job', job.id),
+      task: job.task,
+      run: job.run,
+      attempt: job.attempt,
+      maxAttempts: job.maxAttempts,
+      tenant: job.tenant,
+      tags: job.tags,
+      submittedBy: job.submittedBy,
+      createdAt: new Date(toIso(job.createdAt)),
+    },
+    signal: attempt.signal,
+    progress(report) {
+      if (attempt.writable && track.report(report)) attempt.advanced();
+    },
+    step<T>(...[key, fn, options]: Parameters<HandlerContext['step']>) {
+      return call(async () => {
+        keys.use(key, 'STEP');
+        return (await runStep(
+          { key, idempotencyKey: idempotencyKey(key), options },
+          fn,
+          attempt,
+          writes,
+        )) as Jsonify<T>;
+      });
+    },
+    transaction<T>(key: string, fn: (tx: UserTx) => Promise<T> | T) {
+      return call(async () => {
+        keys.use(key, 'STEP');
+        return (await runTransaction(key, fn, writes)) as Jsonify<T>;
+      });
+    },
+    batches<V, C>(key: string, options: BatchesCall<V, C>['options'], fn: unknown) {
+      return call(() => {
+        keys.use(key, 'CURSOR');
+        return runBatches({ key, options, fn: fn as BatchesCall<V, C>['fn'], idempotencyKey }, attempt, writes);
+      });
+    },
+    checkpoint: (key, data) => call(() => checkpoints.save(key, data)),
+    restore: <T>(key: string) => call(() => checkpoints.restore(key) as Promise<T | undefined>),
+    idempotencyKey,
+    db,
+    log: createHandlerLog(parts),
+  };
+}
+
+async function runTransaction<T>(
+  key: string,
+  fn: (tx: UserTx) => Promise<T> | T,
+  writes: AttemptWrites,
+): Promise<unknown> {
+  const earlier = await writes.earlierOf(key, 'STEP');
+  if (earlier) return earlier.data;
+  const isDone = (): boolean => true;
+  const saved = await writes.transaction(key, isDone, async (tx) => {
+    const data = writes.jsonText(await fn(tx), `transaction ${JSON.stringify(key)}`);
+    return { key, kind: 'STEP', data };
+  });
+  return saved.data;
+}
+
+function createValueCheckpoints(writes: AttemptWrites, keys: UsedKeys) {
+  /** The newest save of each key that is not over: two that are under way must not arrive in the other order. */
+  const saving = new Map<string, Promise<unknown>>();
+  const savedHere = new Set<string>();
+
+  async function save(key: string, value: JsonValue): Promise<void> {
+    keys.use(key, 'VALUE');
+    const data = writes.jsonText(value, `checkpoint ${JSON.stringify(key)}`);
+    const before = saving.get(key);
+    const mine = (async () => {
+      await before?.catch(() => {});
+      await writes.earlierOf(key, 'VALUE');
+      await writes.save({ key, kind: 'VALUE', data });
+      savedHere.add(key);
+    })();
+    saving.set(key, mine);
+    try {
+      await mine;
+    } finally {
+      if (saving.get(key) === mine) saving.delete(key);
+    }
+  }
+
+  async function restore(key: string): Promise<unknown> {
+    assertKey(key);
+    await saving.get(key)?.catch(() => {});
+    const row = savedHere.has(key) ? await writes.reread(key) : await writes.earlier(key);
+    return row?.data;
+  }
+
+  return { save, restore };
+}
+
+/** To the worker's own log, and stored with the job as long as the attempt lasts. */
+function createHandlerLog({ attempt, logs, log }: ContextParts): HandlerLog {
+  const { jobId, attempt: number } = attempt.names;
+  const ids = { jobId, attempt: number };
+  const write = (level: LogWrite['level'], message: string, data?: JsonValue): void => {
+    try {
+      if (attempt.writable) logs.add(attempt.job, level, message, data);
+      log[level](data === undefined ? ids : { ...ids, data }, message);
+    } catch {
+      // A line that cannot be written must not fail the job.
+    }
+  };
+  return {
+    debug: (message, data) => write('debug', message, data),
+    info: (message, data) => write('info', message, data),
+    warn: (message, data) => write('warn', message, data),
+    error: (message, data) => write('error', message, data),
+  };
+}

@@ -1,0 +1,201 @@
+import { publicId } from '../core/ids.ts';
+import type { Logger } from '../core/log.ts';
+import type { BeatAnswer, ExecutionEngine } from '../engine/types.ts';
+import { type Attempt, attemptKey } from './attempt.ts';
+import { type Beater, createTimerBeater } from './beater.ts';
+import type { Roster } from './roster.ts';
+import { after, monotonicMs } from './timing.ts';
+import { Trouble } from './trouble.ts';
+
+/** How many claims have been sent, and how many of them have been answered or have failed. One is under way at a time. */
+export interface ClaimCount {
+  started: number;
+  finished: number;
+}
+
+export interface LeaseParts {
+  workerId: string;
+  execution: Pick<ExecutionEngine, 'beat' | 'cancelDelivered' | 'settle'>;
+  roster: Roster;
+  claims: Readonly<ClaimCount>;
+  heartbeatMs: number;
+  leaseMs: number;
+  /** What the beats report. */
+  status: () => { busy: number; draining: boolean; blocked: boolean };
+  /** The store knows this worker as LOST: it must go on under a new id. Called once. */
+  onLost: () => void;
+  /** The lease was over by our clock, and is not: claim again. */
+  onRenewed: () => void;
+  onError: (error: unknown) => void;
+  log: Logger;
+}
+
+/**
+ * The lease of one boot: beats, and what their answers mean for the handlers. By the worker's own clock it lasts
+ * `leaseMs` from the sending of the last beat that was answered, which is never longer than the store thinks.
+ */
+export class Lease {
+  readonly #parts: LeaseParts;
+  readonly #beater: Beater;
+  readonly #trouble: Trouble;
+  /** Jobs that the store says are ours and that we do not know, with the claims sent when they were first seen. */
+  #strangers = new Map<string, number>();
+  #ackedAt: number;
+  #cutOff = false;
+  #over = false;
+  #prevent: () => void = () => {};
+
+  /** @param openedAt when the worker's registration was sent */
+  constructor(parts: LeaseParts, openedAt: number) {
+    this.#parts = parts;
+    this.#ackedAt = openedAt;
+    this.#trouble = new Trouble({ log: parts.log, doing: 'renew the lease', onError: parts.onError });
+    this.#beater = createTimerBeater({
+      heartbeatMs: parts.heartbeatMs,
+      beat: () => parts.execution.beat(parts.workerId, { ...parts.status(), leaseMs: parts.leaseMs }),
+      answered: (answer, sentAt) => this.#answered(answer, sentAt),
+      failed: (error) => void this.#trouble.failed(error),
+    });
+  }
+
+  get workerId(): string {
+    return this.#parts.workerId;
+  }
+
+  /** Whether jobs may be claimed and started in its name. */
+  get alive(): boolean {
+    return !this.#over && monotonicMs() < this.#ackedAt + this.#parts.leaseMs;
+  }
+
+  /** A second call does nothing. */
+  start(): void {
+    this.#arm();
+    this.#beater.start();
+  }
+
+  /** There is news to read: a cancel, or a write that was refused. */
+  nudge(): void {
+    this.#beater.nudge();
+  }
+
+  /** No more beats; the lease runs out by itself. A second call does nothing. */
+  stop(): void {
+    this.#over = true;
+    this.#prevent();
+    this.#beater.stop();
+  }
+
+  #arm(): void {
+    this.#prevent();
+    this.#prevent = after(this.#ackedAt + this.#parts.leaseMs - monotonicMs(), () => this.#ranOut());
+  }
+
+  /** Cut off for a whole lease: others may have our jobs by now. Beats go on, in case nobody has. */
+  #ranOut(): void {
+    if (this.#over) return;
+    // A timer may come a moment early.
+    if (this.alive) {
+      this.#arm();
+      return;
+    }
+    this.#cutOff = true;
+    this.#parts.log.warn(
+      { workerId: publicId('Worker', this.workerId) },
+      'the lease ran out without an answer of the store; handlers are stopped',
+    );
+    this.#abandonAll();
+  }
+
+  #answered(answer: BeatAnswer, sentAt: number): void {
+    this.#trouble.ok();
+    if (this.#over || sentAt < this.#ackedAt) return;
+    if (!answer.alive) {
+      this.#lost();
+      return;
+    }
+    this.#ackedAt = sentAt;
+    this.#arm();
+    this.#deliverCancels(answer);
+    this.#stopMissing(answer, sentAt);
+    this.#handBackStrangers(answer, sentAt);
+    this.#parts.roster.forget(sentAt);
+    if (this.#cutOff && this.alive) {
+      this.#cutOff = false;
+      this.#parts.onRenewed();
+    }
+  }
+
+  #lost(): void {
+    this.stop();
+    this.#parts.log.warn(
+      { workerId: publicId('Worker', this.workerId) },
+      'this worker was given up as lost; it goes on under a new id',
+    );
+    this.#abandonAll();
+    this.#parts.onLost();
+  }
+
+  #abandonAll(): void {
+    for (const attempt of [...this.#parts.roster.spokenFor()]) {
+      if (attempt.workerId === this.workerId && !attempt.lost) attempt.abort('lease-lost');
+    }
+  }
+
+  #deliverCancels(answer: BeatAnswer): void {
+    for (const { jobId, attempt: number, cancel } of answer.jobs) {
+      const attempt = cancel ? this.#parts.roster.get(attemptKey({ jobId, attempt: number })) : undefined;
+      if (!cancel || !attempt?.writable) continue;
+      const why = cancel.reason === null ? '' : `: ${cancel.reason}`;
+      attempt.abort('cancel', `the job was canceled${cancel.by === null ? '' : ` by ${cancel.by}`}${why}`);
+      // A handler that was told to stop for another reason has not been told of this one.
+      if (attempt.abortKind === 'cancel') attempt.cancelDelivery ??= this.#deliver(attempt);
+    }
+  }
+
+  async #deliver(attempt: Attempt): Promise<void> {
+    try {
+      await this.#parts.execution.cancelDelivered(attempt.job.id, attempt.job.attempt);
+    } catch (error) {
+      // The next beat names the cancel again.
+      attempt.cancelDelivery = null;
+      this.#parts.onError(error);
+    }
+  }
+
+  /** Attempts that run here and are no longer ours. One that was claimed after the beat was sent is not meant. */
+  #stopMissing(answer: BeatAnswer, sentAt: number): void {
+    const ours = new Set(answer.jobs.map(attemptKey));
+    for (const attempt of [...this.#parts.roster.spokenFor()]) {
+      if (attempt.workerId !== this.workerId || !attempt.writable) continue;
+      if (attempt.startedAt < sentAt && !ours.has(attempt.key)) attempt.abort(attempt.lossKind());
+    }
+  }
+
+  /**
+   * Jobs of a claim whose answer was lost. One that is only being claimed or settled looks the same for a moment: it
+   * must be unknown since before the beat was sent, and again in a later answer, when every claim that it can be from
+   * has been answered.
+   */
+  #handBackStrangers(answer: BeatAnswer, sentAt: number): void {
+    const { roster, claims, log } = this.#parts;
+    const seen = new Map<string, number>();
+    for (const job of answer.jobs) {
+      const key = attemptKey(job);
+      if (roster.spokeForSince(key, sentAt)) continue;
+      const before = this.#strangers.get(key);
+      seen.set(key, before ?? claims.started);
+      if (before === undefined || claims.finished < before) continue;
+      log.warn(
+        { jobId: publicId('Job', job.jobId), attempt: job.attempt },
+        'a job that this worker owns but does not run is handed back',
+      );
+      this.#handBack(job);
+    }
+    this.#strangers = seen;
+  }
+
+  #handBack({ jobId, attempt }: { jobId: string; attempt: number }): void {
+    // If this fails, the next answer names it again.
+    this.#parts.execution.settle({ jobId, attempt, outcome: 'RELEASED' }).catch((error) => this.#parts.onError(error));
+  }
+}

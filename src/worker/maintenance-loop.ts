@@ -1,0 +1,66 @@
+import type { Logger } from '../core/log.ts';
+import type { MaintenanceEngine } from '../engine/types.ts';
+import { PassLoop } from './pass-loop.ts';
+import { detached, jittered } from './timing.ts';
+
+export interface MaintenanceParts {
+  maintenance: Pick<MaintenanceEngine, 'stage' | 'rescue' | 'fold' | 'prune'>;
+  log: Logger;
+  sweepMs: number;
+  pollMs: number;
+}
+
+/** Keeps the tables moving. Any number of processes may do it at once. */
+export interface MaintenanceLoop {
+  /** Every pass begins at once. A second call does nothing; after a stop it begins anew. */
+  start(): void;
+  /** Resolves when the passes under way are over. Never rejects; a second call does the same. */
+  stop(): Promise<void>;
+}
+
+/** A due time that another process is just staging must not be asked for without a pause. */
+const MIN_STAGE_WAIT_MS = 5;
+/** After an outage everything is looked at again this soon. */
+const MAX_ERROR_WAIT_MS = 5_000;
+
+/** Staging with the poll and at the next due time; rescue, folding and pruning with the sweep, each at its own pace. */
+export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: MaintenanceParts): MaintenanceLoop {
+  const maxWaitMs = Math.min(MAX_ERROR_WAIT_MS, Math.max(sweepMs, 250));
+  const sweep = (doing: string, pass: () => Promise<unknown>): PassLoop =>
+    new PassLoop({
+      doing,
+      maxWaitMs,
+      log,
+      pass: async () => {
+        await pass();
+        return jittered(sweepMs);
+      },
+    });
+  const loops = [
+    new PassLoop({
+      doing: 'stage due jobs',
+      maxWaitMs,
+      log,
+      pass: async () => stageWait(await maintenance.stage(), pollMs),
+    }),
+    sweep('rescue jobs of lost workers', () => maintenance.rescue()),
+    sweep('fold counts', () => maintenance.fold()),
+    sweep('prune finished jobs', () => maintenance.prune()),
+  ];
+  return {
+    start() {
+      detached(() => {
+        for (const loop of loops) loop.start();
+      });
+    },
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+  };
+}
+
+/** Until the next due time, and never longer than the poll: a job that becomes due sooner may be submitted meanwhile. */
+function stageWait({ nextDueMs }: { nextDueMs: number | null }, pollMs: number): number {
+  const poll = jittered(pollMs);
+  return nextDueMs === null ? poll : Math.min(poll, Math.max(MIN_STAGE_WAIT_MS, nextDueMs));
+}

@@ -1,0 +1,130 @@
+import type { ReadyHint } from '../core/change.ts';
+import type { Logger } from '../core/log.ts';
+import type { ClaimedJob, ExecutionEngine } from '../engine/types.ts';
+import type { ClaimCount } from './lease.ts';
+import type { Roster } from './roster.ts';
+import { after, jittered, monotonicMs } from './timing.ts';
+import { Trouble } from './trouble.ts';
+
+/** After a slot became free others mostly follow: one claim for all of them. */
+const GATHER_MS = 2;
+
+export interface ProducerParts {
+  execution: Pick<ExecutionEngine, 'claim'>;
+  roster: Roster;
+  concurrency: number;
+  /** Queues served; null: all. */
+  queues: readonly string[] | null;
+  tasks: readonly string[];
+  pollMs: number;
+  /** In whose name to claim now; null while there is no lease. */
+  workerId: () => string | null;
+  /** Takes a claimed job at once. */
+  start: (job: ClaimedJob, workerId: string) => void;
+  onError: (error: unknown) => void;
+  log: Logger;
+}
+
+/** Claims jobs for the free slots: on a hint, when slots become free behind a full batch, and by poll. */
+export class Producer {
+  readonly #parts: ProducerParts;
+  readonly #tasks: ReadonlySet<string>;
+  readonly #queues: ReadonlySet<string> | null;
+  readonly #trouble: Trouble;
+  readonly claims: ClaimCount = { started: 0, finished: 0 };
+  #running = false;
+  /** There may be more to claim than the last claim has brought. */
+  #more = false;
+  #claiming: Promise<void> | null = null;
+  #planned: { at: number; prevent: () => void } | null = null;
+  #notBefore = 0;
+
+  constructor(parts: ProducerParts) {
+    this.#parts = parts;
+    this.#tasks = new Set(parts.tasks);
+    this.#queues = parts.queues === null ? null : new Set(parts.queues);
+    this.#trouble = new Trouble({ log: parts.log, doing: 'claim jobs', onError: parts.onError });
+  }
+
+  /** Claims at once. A second call does nothing. */
+  start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.look();
+  }
+
+  /** Claims nothing more; resolves when the claim under way is answered. A second call does the same. */
+  async stop(): Promise<void> {
+    this.#running = false;
+    this.#planned?.prevent();
+    this.#planned = null;
+    await this.#claiming;
+  }
+
+  /** Something may have become claimable. */
+  hint(hints: readonly ReadyHint[]): void {
+    const mine = hints.some(({ queue, task }) => this.#tasks.has(task) && (this.#queues?.has(queue) ?? true));
+    if (mine) this.look();
+  }
+
+  /** Claims soon, whatever is known. */
+  look(): void {
+    this.#more = true;
+    this.#claimSoon();
+  }
+
+  /** A slot became free. */
+  slotFreed(): void {
+    if (this.#more) this.#claimSoon();
+  }
+
+  get #free(): number {
+    return this.#parts.concurrency - this.#parts.roster.held;
+  }
+
+  #claimSoon(): void {
+    if (this.#free > 0) this.#plan(this.#free * 2 >= this.#parts.concurrency ? 0 : GATHER_MS);
+  }
+
+  /** One claim is planned at a time: the earlier of two, and none during the wait after an error. */
+  #plan(ms: number): void {
+    if (!this.#running || this.#claiming !== null) return;
+    const at = Math.max(monotonicMs() + ms, this.#notBefore);
+    if (this.#planned !== null && this.#planned.at <= at) return;
+    this.#planned?.prevent();
+    const run = (): void => {
+      this.#planned = null;
+      this.#claiming = this.#claim().finally(() => {
+        this.#claiming = null;
+        if (this.#more) this.#claimSoon();
+        this.#plan(jittered(this.#parts.pollMs));
+      });
+    };
+    this.#planned = { at, prevent: after(at - monotonicMs(), run) };
+  }
+
+  /** Never rejects. */
+  async #claim(): Promise<void> {
+    const { execution, queues, tasks, start } = this.#parts;
+    const workerId = this.#parts.workerId();
+    const limit = this.#free;
+    if (workerId === null || limit <= 0) {
+      // Without a lease the next look is asked for when there is one.
+      this.#more = workerId !== null;
+      return;
+    }
+    this.#more = false;
+    this.claims.started++;
+    try {
+      const jobs = await execution.claim(workerId, { queues, tasks, limit });
+      this.#trouble.ok();
+      if (jobs.length >= limit) this.#more = true;
+      for (const job of jobs) start(job, workerId);
+    } catch (error) {
+      this.#more = true;
+      this.#notBefore = monotonicMs() + this.#trouble.failed(error);
+    } finally {
+      this.claims.finished++;
+    }
+  }
+}

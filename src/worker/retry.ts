@@ -1,0 +1,27 @@
+import { Unavailable } from '../core/errors.ts';
+import { wait } from './timing.ts';
+import type { Trouble } from './trouble.ts';
+
+const FIRST_WAIT_MS = 50;
+const MAX_WAIT_MS = 2_000;
+
+/**
+ * Repeats `call` while the store is away. Only for calls that may be repeated after an answer was lost.
+ * @param goOn asked before each repeat; when it says no, the last error is thrown
+ * @throws whatever `call` throws that is not Unavailable, at once
+ */
+export async function whileUnavailable<T>(call: () => Promise<T>, trouble: Trouble, goOn: () => boolean): Promise<T> {
+  for (let delay = FIRST_WAIT_MS; ; delay = Math.min(MAX_WAIT_MS, delay * 2)) {
+    try {
+      const value = await call();
+      trouble.ok();
+      return value;
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error;
+      trouble.failed(error);
+      if (!goOn()) throw error;
+      await wait(delay * (0.75 + Math.random() * 0.25));
+      if (!goOn()) throw error;
+    }
+  }
+}

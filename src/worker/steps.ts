@@ -1,0 +1,116 @@
+import { type Backoff, retryDelay } from '../core/backoff.ts';
+import { durationMs, formatDuration, MAX_DURATION_MS } from '../core/duration.ts';
+import {
+  isAttemptAborted,
+  isNonRetryable,
+  isRetryLater,
+  NonRetryableError,
+  StepTimeoutError,
+} from '../core/handler-errors.ts';
+import { MAX_ATTEMPTS } from '../core/job.ts';
+import type { Attempt } from './attempt.ts';
+import type { AttemptWrites } from './attempt-writes.ts';
+import type { StepInfo, StepOptions } from './context.ts';
+import { hasBrand } from './error-record.ts';
+import { after, wait } from './timing.ts';
+
+interface Limits {
+  timeoutMs: number | null;
+  maxAttempts: number;
+  backoff: Backoff;
+}
+
+/** Runs one step that has no checkpoint yet, and saves what it gave. The caller has checked the key. */
+export async function runStep<T>(
+  step: { key: string; idempotencyKey: string; options: StepOptions | undefined },
+  fn: (s: StepInfo) => Promise<T> | T,
+  attempt: Attempt,
+  writes: AttemptWrites,
+): Promise<unknown> {
+  const limits = parseLimits(step.key, step.options);
+  const earlier = await writes.earlierOf(step.key, 'STEP');
+  if (earlier) return earlier.data;
+  const value = await runWithRetry(step, fn, limits, attempt);
+  const data = writes.jsonText(value, `step ${JSON.stringify(step.key)}`);
+  return (await writes.save({ key: step.key, kind: 'STEP', data })).data;
+}
+
+async function runWithRetry<T>(
+  step: { key: string; idempotencyKey: string },
+  fn: (s: StepInfo) => Promise<T> | T,
+  limits: Limits,
+  attempt: Attempt,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    attempt.assertWritable();
+    try {
+      return await runOnce(step, fn, tries, limits.timeoutMs, attempt);
+    } catch (error) {
+      if (tries >= limits.maxAttempts || attempt.signal.aborted || decided(error)) throw error;
+    }
+    await wait(retryDelay(limits.backoff, tries, Math.random()), attempt.signal);
+    if (attempt.signal.aborted) throw attempt.signal.reason;
+  }
+}
+
+/** Errors that say what is to become of the whole attempt. */
+function decided(error: unknown): boolean {
+  return hasBrand(isNonRetryable, error) || hasBrand(isRetryLater, error) || hasBrand(isAttemptAborted, error);
+}
+
+/** One try. Its own signal fires with the attempt's, or at the timeout; then what `fn` still gives is dropped. */
+async function runOnce<T>(
+  step: { key: string; idempotencyKey: string },
+  fn: (s: StepInfo) => Promise<T> | T,
+  tries: number,
+  timeoutMs: number | null,
+  attempt: Attempt,
+): Promise<T> {
+  const info = { idempotencyKey: step.idempotencyKey, attempt: tries };
+  if (timeoutMs === null) return await fn({ ...info, signal: attempt.signal });
+  // Not AbortSignal.any: on Node 20 each of them stays with the attempt's signal as long as that lives.
+  const controller = new AbortController();
+  const follow = (): void => controller.abort(attempt.signal.reason);
+  if (attempt.signal.aborted) follow();
+  else attempt.signal.addEventListener('abort', follow, { once: true });
+  let prevent = (): void => {};
+  const late = new Promise<never>((_, reject) => {
+    prevent = after(timeoutMs, () => {
+      const error = new StepTimeoutError(step.key, formatDuration(timeoutMs));
+      reject(error);
+      controller.abort(error);
+    });
+  });
+  try {
+    return await Promise.race([fn({ ...info, signal: controller.signal }), late]);
+  } finally {
+    prevent();
+    attempt.signal.removeEventListener('abort', follow);
+  }
+}
+
+function parseLimits(key: string, options: StepOptions = {}): Limits {
+  const { timeout, retry } = options;
+  const of = `step ${JSON.stringify(key)}:`;
+  try {
+    const maxAttempts = retry === undefined ? 1 : (retry.maxAttempts ?? 3);
+    const factor = retry?.factor ?? 2;
+    if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
+      throw new TypeError(`${of} retry.maxAttempts must be an integer from 1 to ${MAX_ATTEMPTS}`);
+    }
+    if (!(factor >= 1 && factor <= 100)) throw new TypeError(`${of} retry.factor must be from 1 to 100`);
+    return {
+      timeoutMs: timeout === undefined ? null : durationMs(timeout, `${of} timeout`),
+      maxAttempts,
+      backoff: {
+        type: 'exponential',
+        delayMs: durationMs(retry?.delay ?? '1s', `${of} retry.delay`),
+        factor,
+        maxMs: retry?.max === undefined ? MAX_DURATION_MS : durationMs(retry.max, `${of} retry.max`),
+        jitter: 0.1,
+      },
+    };
+  } catch (error) {
+    throw new NonRetryableError((error as Error).message, { code: 'INVALID_OPTION', cause: error });
+  }
+}

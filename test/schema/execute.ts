@@ -1,0 +1,52 @@
+import { type ExecutionResult, graphql } from 'graphql';
+import type { Executor } from '../../src/db/types.ts';
+import type { LiveHub } from '../../src/engine/live/index.ts';
+import type { JobsEngine } from '../../src/engine/types.ts';
+import { ALL_SCOPES, createContext } from '../../src/schema/context.ts';
+import { schema } from '../../src/schema/index.ts';
+
+const DAY = 86_400_000;
+
+/** Runs an operation on the schema, without a server: for reads, which need neither engine nor live view. */
+export async function execute(
+  read: Executor,
+  source: string,
+  variableValues: Record<string, unknown> = {},
+  tenant = 'default',
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of any shape
+): Promise<ExecutionResult<any>> {
+  const contextValue = createContext(
+    {
+      jobs: undefined as unknown as JobsEngine,
+      live: undefined as unknown as LiveHub,
+      read,
+      retainMs: { completed: DAY, failed: 2 * DAY, canceled: 3 * DAY },
+    },
+    { tenant, actor: 'user:test', groups: [], scopes: ALL_SCOPES },
+  );
+  return graphql({ schema, source, variableValues, contextValue });
+}
+
+/** The data of an operation that must succeed. */
+export async function read(
+  db: Executor,
+  source: string,
+  variables: Record<string, unknown> = {},
+  tenant = 'default',
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+): Promise<any> {
+  const result = await execute(db, source, variables, tenant);
+  if (result.errors) throw new Error(result.errors.map((e) => e.message).join('; '), { cause: result.errors[0] });
+  return result.data;
+}
+
+/** An executor that counts its statements. */
+export function counting(db: Executor): Executor & { statements: number } {
+  return {
+    statements: 0,
+    query(text, params) {
+      this.statements++;
+      return db.query(text, params);
+    },
+  };
+}

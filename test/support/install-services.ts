@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access } from 'node:fs/promises';
+
+/** Installs Postgres and Redis as Debian packages, where this process may; true when that went well. */
+export async function installServices(): Promise<boolean> {
+  if (process.getuid?.() !== 0) return false;
+  const isDebian = await access('/usr/bin/apt-get').then(
+    () => true,
+    () => false,
+  );
+  if (!isDebian) return false;
+  console.log('No Postgres or no Redis on this machine: installing Debian packages for the tests');
+  return (
+    (await aptGet('update')) &&
+    (await aptGet('install', '--yes', '--no-install-recommends', 'postgresql', 'redis-server'))
+  );
+}
+
+async function aptGet(...args: string[]): Promise<boolean> {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const [code] = await once(spawn('/usr/bin/apt-get', ['-q', ...args], { env, stdio: 'ignore' }), 'exit');
+  return code === 0;
+}

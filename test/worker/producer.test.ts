@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { silentLogger } from '../../src/core/log.ts';
+import type { ClaimedJob } from '../../src/engine/types.ts';
+import { Producer, type ProducerParts } from '../../src/worker/producer.ts';
+import type { Roster } from '../../src/worker/roster.ts';
+
+/** When it asks, and for how many: the answers come from the test, the clock too. */
+function setUp(over: Partial<ProducerParts> = {}) {
+  const asked: { at: number; limit: number }[] = [];
+  let waiting = 0;
+  let held = 0;
+  let failing = false;
+  const began = performance.now();
+  const producer = new Producer({
+    execution: {
+      async claim(_worker, { limit }) {
+        asked.push({ at: performance.now() - began, limit });
+        if (failing) throw new Error('away');
+        const n = Math.min(limit, waiting);
+        waiting -= n;
+        return Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't' }) as ClaimedJob);
+      },
+    },
+    roster: {
+      get held() {
+        return held;
+      },
+    } as Roster,
+    concurrency: 10,
+    queues: null,
+    tasks: ['t'],
+    pollMs: 1_000,
+    workerId: () => 'w',
+    start: () => held++,
+    onError: () => {},
+    log: silentLogger,
+    ...over,
+  });
+  return {
+    producer,
+    asked,
+    add: (n: number) => {
+      waiting += n;
+    },
+    free: (n: number) => {
+      for (let i = 0; i < n; i++) {
+        held--;
+        producer.slotFreed();
+      }
+    },
+    fail: (on: boolean) => {
+      failing = on;
+    },
+    held: () => held,
+  };
+}
+
+const hint = { queue: 'default', task: 't' };
+
+describe('claims are made', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => vi.useRealTimers());
+
+  test('once at start, then no faster than the poll while nothing happens', async () => {
+    const { producer, asked } = setUp();
+    producer.start();
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(asked.length).toBeGreaterThan(50);
+    expect(asked.length).toBeLessThanOrEqual(61);
+    for (const [i, { at }] of asked.slice(1).entries()) expect(at - (asked[i]?.at ?? 0)).toBeGreaterThanOrEqual(999);
+    await producer.stop();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(asked.length).toBeLessThanOrEqual(61);
+  });
+
+  test('at once on a hint for a task and queue it serves, and not on others', async () => {
+    const { producer, asked, add, held } = setUp({ queues: ['default'] });
+    producer.start();
+    await vi.advanceTimersByTimeAsync(10);
+    producer.hint([
+      { queue: 'other', task: 't' },
+      { queue: 'default', task: 'unknown' },
+    ]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(asked).toHaveLength(1);
+    add(1);
+    producer.hint([hint]);
+    await vi.advanceTimersByTimeAsync(3);
+    expect(asked.map((a) => a.limit)).toEqual([10, 10]);
+    expect(held()).toBe(1);
+  });
+
+  test('never for more than the free slots, and not at all without one', async () => {
+    const { producer, asked, add, held } = setUp();
+    add(25);
+    producer.start();
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(asked.map((a) => a.limit)).toEqual([10]);
+    expect(held()).toBe(10);
+  });
+
+  test('2 ms after the first slot became free behind a full batch, or at once when half of them are', async () => {
+    const { producer, asked, add, free } = setUp();
+    add(100);
+    producer.start();
+    await vi.advanceTimersByTimeAsync(100);
+    const from = asked.length;
+    free(2);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(asked.length).toBe(from);
+    free(1);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(asked.slice(from).map((a) => a.limit)).toEqual([3]);
+    free(5);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(asked.slice(from).map((a) => a.limit)).toEqual([3, 5]);
+  });
+
+  test('not when a slot became free behind a short batch: nothing is waiting', async () => {
+    const { producer, asked, add, free } = setUp();
+    add(3);
+    producer.start();
+    await vi.advanceTimersByTimeAsync(10);
+    free(3);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('again after a hint that came while all slots were busy or a claim was under way', async () => {
+    const { producer, asked, add, free } = setUp({ concurrency: 1 });
+    add(1);
+    producer.start();
+    await vi.advanceTimersByTimeAsync(10);
+    add(1);
+    producer.hint([hint]);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(asked).toHaveLength(1);
+    free(1);
+    await vi.advanceTimersByTimeAsync(2);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('with growing pauses while the store fails, whatever the hints say, and at most 2 s apart', async () => {
+    const { producer, asked, fail } = setUp();
+    fail(true);
+    producer.start();
+    for (let i = 0; i < 600; i++) {
+      producer.hint([hint]);
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(asked.length).toBeLessThan(60);
+    const gaps = asked.slice(1).map(({ at }, i) => at - (asked[i]?.at ?? 0));
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(2_100);
+    fail(false);
+    const from = asked.length;
+    await vi.advanceTimersByTimeAsync(2_100);
+    expect(asked.length).toBeGreaterThan(from);
+  });
+
+  test('not without a lease', async () => {
+    let lease: string | null = null;
+    const { producer, asked } = setUp({ workerId: () => lease });
+    producer.start();
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(asked).toHaveLength(0);
+    lease = 'w';
+    producer.look();
+    await vi.advanceTimersByTimeAsync(2);
+    expect(asked).toHaveLength(1);
+  });
+});

@@ -1,0 +1,18 @@
+import { defaultServerConditions } from 'vite';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  resolve: {
+    // graphql 16 has two builds and no `exports`: sources would load one, dependencies the other.
+    alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }],
+  },
+  ssr: { resolve: { conditions: ['waymark-source', ...defaultServerConditions] } },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    testTimeout: 30_000,
+    // The first start of an embedded database takes seconds, on a busy machine many.
+    hookTimeout: 120_000,
+  },
+});

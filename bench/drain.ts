@@ -27,7 +27,10 @@ await withServices(async (machine) => {
         settings: { [ours.name]: waymark.settings.throughput, [peer.name]: graphile.settings.throughput },
         comparisons: await compare(
           [drain(ours), drain(peer)],
-          { drain: { unit: 'jobs/s', better: 'higher', digits: 0 } },
+          {
+            drain: { unit: 'jobs/s', better: 'higher', digits: 0 },
+            'worker CPU': { unit: 'µs/job', better: 'lower', digits: 1 },
+          },
           options,
         ),
       },
@@ -48,14 +51,14 @@ function drain({ name, database, submitter, worker }: Awaited<ReturnType<typeof 
       submitted += JOBS;
       await database.settleDown();
       worker.send({ kind: 'start', jobs: JOBS });
-      const { first } = await worker.next('drained', ROUND_MS);
+      const { first, cpuMicros } = await worker.next('drained', ROUND_MS);
       // The last handler has begun; the round lasts until the database says that everything is finished.
       while (await submitter.hasUnfinished()) await sleep(1);
       const end = process.hrtime.bigint();
       worker.send({ kind: 'stop' });
       await worker.next('stopped', ROUND_MS);
       await submitter.assertAllDone(submitted);
-      return { drain: JOBS / (Number(end - BigInt(first)) / 1e9) };
+      return { drain: JOBS / (Number(end - BigInt(first)) / 1e9), 'worker CPU': cpuMicros / JOBS };
     },
   };
 }

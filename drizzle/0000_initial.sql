@@ -15,6 +15,106 @@ CREATE TABLE "waymark"."api_keys" (
 	CONSTRAINT "api_keys_hash_unique" UNIQUE("hash")
 );
 --> statement-breakpoint
+CREATE TABLE "waymark"."concurrency_keys" (
+	"tenant" text NOT NULL,
+	"key" text NOT NULL,
+	"head_job_id" uuid NOT NULL,
+	CONSTRAINT "concurrency_keys_tenant_key_pk" PRIMARY KEY("tenant","key")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."count_deltas" (
+	"at" timestamp with time zone NOT NULL,
+	"tenant" text NOT NULL,
+	"queue" text NOT NULL,
+	"task" text NOT NULL,
+	"from_state" text,
+	"to_state" text,
+	"n" integer NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."counts" (
+	"tenant" text NOT NULL,
+	"queue" text NOT NULL,
+	"task" text NOT NULL,
+	"state" text NOT NULL,
+	"n" bigint NOT NULL,
+	CONSTRAINT "counts_tenant_queue_task_state_pk" PRIMARY KEY("tenant","queue","task","state")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."idempotency_keys" (
+	"tenant" text NOT NULL,
+	"kind" text NOT NULL,
+	"name" text NOT NULL,
+	"key" text NOT NULL,
+	"job_id" uuid NOT NULL,
+	"digest" text NOT NULL,
+	"scope" text DEFAULT 'RETENTION' NOT NULL,
+	"created_at" timestamp with time zone NOT NULL,
+	"expires_at" timestamp with time zone NOT NULL,
+	CONSTRAINT "idempotency_keys_tenant_kind_name_key_pk" PRIMARY KEY("tenant","kind","name","key")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."meta" (
+	"key" text PRIMARY KEY NOT NULL,
+	"value" text NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."minute_stats" (
+	"minute" timestamp with time zone NOT NULL,
+	"tenant" text NOT NULL,
+	"queue" text NOT NULL,
+	"task" text NOT NULL,
+	"from_state" text NOT NULL,
+	"to_state" text NOT NULL,
+	"n" bigint NOT NULL,
+	CONSTRAINT "minute_stats_minute_tenant_queue_task_from_state_to_state_pk" PRIMARY KEY("minute","tenant","queue","task","from_state","to_state")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."queues" (
+	"name" text PRIMARY KEY NOT NULL,
+	"id" uuid NOT NULL,
+	"paused" boolean DEFAULT false NOT NULL,
+	"paused_at" timestamp with time zone,
+	"paused_by" text,
+	"pause_reason" text,
+	"max_running" integer,
+	"rate_limit_max" integer,
+	"rate_limit_per_ms" bigint,
+	"created_at" timestamp with time zone NOT NULL,
+	CONSTRAINT "queues_id_unique" UNIQUE("id")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."task_definitions" (
+	"name" text NOT NULL,
+	"digest" text NOT NULL,
+	"definition" json NOT NULL,
+	"registered_at" timestamp with time zone NOT NULL,
+	CONSTRAINT "task_definitions_name_digest_pk" PRIMARY KEY("name","digest")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."tasks" (
+	"name" text PRIMARY KEY NOT NULL,
+	"id" uuid NOT NULL,
+	CONSTRAINT "tasks_id_unique" UNIQUE("id")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."workers" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"host" text NOT NULL,
+	"pid" integer NOT NULL,
+	"queues" text[] NOT NULL,
+	"tasks" text[] NOT NULL,
+	"task_digests" json NOT NULL,
+	"slots" integer NOT NULL,
+	"busy" integer DEFAULT 0 NOT NULL,
+	"state" text NOT NULL,
+	"started_at" timestamp with time zone NOT NULL,
+	"heartbeat_at" timestamp with time zone NOT NULL,
+	"lease_until" timestamp with time zone NOT NULL,
+	"blocked_since" timestamp with time zone,
+	CONSTRAINT "workers_state" CHECK ("waymark"."workers"."state" in ('ACTIVE', 'DRAINING', 'LOST'))
+);
+--> statement-breakpoint
 CREATE TABLE "waymark"."approval_decisions" (
 	"approval_id" uuid NOT NULL,
 	"actor" text NOT NULL,
@@ -60,6 +160,50 @@ CREATE TABLE "waymark"."artifacts" (
 	CONSTRAINT "artifacts_job_id_name_pk" PRIMARY KEY("job_id","name")
 );
 --> statement-breakpoint
+CREATE TABLE "waymark"."followups" (
+	"job_id" uuid NOT NULL,
+	"run" integer NOT NULL,
+	"created_at" timestamp with time zone NOT NULL,
+	CONSTRAINT "followups_job_id_run_pk" PRIMARY KEY("job_id","run")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."graphs" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"title" text NOT NULL,
+	"idempotency_key" text,
+	"input_digest" text NOT NULL,
+	"submitted_by" text NOT NULL,
+	"created_at" timestamp with time zone NOT NULL,
+	"pruned_at" timestamp with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."job_dependencies" (
+	"job_id" uuid NOT NULL,
+	"upstream_id" uuid NOT NULL,
+	"policy" text NOT NULL,
+	"satisfied_at" timestamp with time zone,
+	CONSTRAINT "job_dependencies_job_id_upstream_id_pk" PRIMARY KEY("job_id","upstream_id")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."schedules" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"tenant" text NOT NULL,
+	"name" text NOT NULL,
+	"task" text NOT NULL,
+	"input" json,
+	"cron" text NOT NULL,
+	"timezone" text NOT NULL,
+	"overlap" text NOT NULL,
+	"enabled" boolean NOT NULL,
+	"options" json NOT NULL,
+	"next_run_at" timestamp with time zone,
+	"last_run_at" timestamp with time zone,
+	"last_job_id" uuid,
+	"created_at" timestamp with time zone NOT NULL,
+	"changed_at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "waymark"."attempts" (
 	"job_id" uuid NOT NULL,
 	"number" integer NOT NULL,
@@ -93,32 +237,6 @@ CREATE TABLE "waymark"."checkpoints" (
 	CONSTRAINT "checkpoints_job_id_epoch_key_pk" PRIMARY KEY("job_id","epoch","key")
 );
 --> statement-breakpoint
-CREATE TABLE "waymark"."concurrency_keys" (
-	"tenant" text NOT NULL,
-	"key" text NOT NULL,
-	"head_job_id" uuid NOT NULL,
-	CONSTRAINT "concurrency_keys_tenant_key_pk" PRIMARY KEY("tenant","key")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."count_deltas" (
-	"at" timestamp with time zone NOT NULL,
-	"tenant" text NOT NULL,
-	"queue" text NOT NULL,
-	"task" text NOT NULL,
-	"from_state" text,
-	"to_state" text,
-	"n" integer NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."counts" (
-	"tenant" text NOT NULL,
-	"queue" text NOT NULL,
-	"task" text NOT NULL,
-	"state" text NOT NULL,
-	"n" bigint NOT NULL,
-	CONSTRAINT "counts_tenant_queue_task_state_pk" PRIMARY KEY("tenant","queue","task","state")
-);
---> statement-breakpoint
 CREATE TABLE "waymark"."events" (
 	"job_id" uuid NOT NULL,
 	"seq" integer NOT NULL,
@@ -130,45 +248,6 @@ CREATE TABLE "waymark"."events" (
 	"state" text NOT NULL,
 	"data" json,
 	CONSTRAINT "events_job_id_seq_pk" PRIMARY KEY("job_id","seq")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."followups" (
-	"job_id" uuid NOT NULL,
-	"run" integer NOT NULL,
-	"created_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "followups_job_id_run_pk" PRIMARY KEY("job_id","run")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."graphs" (
-	"id" uuid PRIMARY KEY NOT NULL,
-	"tenant" text NOT NULL,
-	"title" text NOT NULL,
-	"idempotency_key" text,
-	"input_digest" text NOT NULL,
-	"submitted_by" text NOT NULL,
-	"created_at" timestamp with time zone NOT NULL,
-	"pruned_at" timestamp with time zone
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."idempotency_keys" (
-	"tenant" text NOT NULL,
-	"kind" text NOT NULL,
-	"name" text NOT NULL,
-	"key" text NOT NULL,
-	"job_id" uuid NOT NULL,
-	"digest" text NOT NULL,
-	"scope" text DEFAULT 'RETENTION' NOT NULL,
-	"created_at" timestamp with time zone NOT NULL,
-	"expires_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "idempotency_keys_tenant_kind_name_key_pk" PRIMARY KEY("tenant","kind","name","key")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."job_dependencies" (
-	"job_id" uuid NOT NULL,
-	"upstream_id" uuid NOT NULL,
-	"policy" text NOT NULL,
-	"satisfied_at" timestamp with time zone,
-	CONSTRAINT "job_dependencies_job_id_upstream_id_pk" PRIMARY KEY("job_id","upstream_id")
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."job_logs" (
@@ -246,22 +325,6 @@ CREATE TABLE "waymark"."jobs" (
 	"created_at" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "waymark"."meta" (
-	"key" text PRIMARY KEY NOT NULL,
-	"value" text NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."minute_stats" (
-	"minute" timestamp with time zone NOT NULL,
-	"tenant" text NOT NULL,
-	"queue" text NOT NULL,
-	"task" text NOT NULL,
-	"from_state" text NOT NULL,
-	"to_state" text NOT NULL,
-	"n" bigint NOT NULL,
-	CONSTRAINT "minute_stats_minute_tenant_queue_task_from_state_to_state_pk" PRIMARY KEY("minute","tenant","queue","task","from_state","to_state")
-);
---> statement-breakpoint
 CREATE TABLE "waymark"."payloads" (
 	"job_id" uuid NOT NULL,
 	"kind" text NOT NULL,
@@ -269,78 +332,19 @@ CREATE TABLE "waymark"."payloads" (
 	CONSTRAINT "payloads_job_id_kind_pk" PRIMARY KEY("job_id","kind")
 );
 --> statement-breakpoint
-CREATE TABLE "waymark"."queues" (
-	"name" text PRIMARY KEY NOT NULL,
-	"id" uuid NOT NULL,
-	"paused" boolean DEFAULT false NOT NULL,
-	"paused_at" timestamp with time zone,
-	"paused_by" text,
-	"pause_reason" text,
-	"max_running" integer,
-	"rate_limit_max" integer,
-	"rate_limit_per_ms" bigint,
-	"created_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "queues_id_unique" UNIQUE("id")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."schedules" (
-	"id" uuid PRIMARY KEY NOT NULL,
-	"tenant" text NOT NULL,
-	"name" text NOT NULL,
-	"task" text NOT NULL,
-	"input" json,
-	"cron" text NOT NULL,
-	"timezone" text NOT NULL,
-	"overlap" text NOT NULL,
-	"enabled" boolean NOT NULL,
-	"options" json NOT NULL,
-	"next_run_at" timestamp with time zone,
-	"last_run_at" timestamp with time zone,
-	"last_job_id" uuid,
-	"created_at" timestamp with time zone NOT NULL,
-	"changed_at" timestamp with time zone NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."task_definitions" (
-	"name" text NOT NULL,
-	"digest" text NOT NULL,
-	"definition" json NOT NULL,
-	"registered_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "task_definitions_name_digest_pk" PRIMARY KEY("name","digest")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."tasks" (
-	"name" text PRIMARY KEY NOT NULL,
-	"id" uuid NOT NULL,
-	CONSTRAINT "tasks_id_unique" UNIQUE("id")
-);
---> statement-breakpoint
-CREATE TABLE "waymark"."workers" (
-	"id" uuid PRIMARY KEY NOT NULL,
-	"host" text NOT NULL,
-	"pid" integer NOT NULL,
-	"queues" text[] NOT NULL,
-	"tasks" text[] NOT NULL,
-	"task_digests" json NOT NULL,
-	"slots" integer NOT NULL,
-	"busy" integer DEFAULT 0 NOT NULL,
-	"state" text NOT NULL,
-	"started_at" timestamp with time zone NOT NULL,
-	"heartbeat_at" timestamp with time zone NOT NULL,
-	"lease_until" timestamp with time zone NOT NULL,
-	"blocked_since" timestamp with time zone,
-	CONSTRAINT "workers_state" CHECK ("waymark"."workers"."state" in ('ACTIVE', 'DRAINING', 'LOST'))
-);
---> statement-breakpoint
+CREATE INDEX "idempotency_keys_expiry" ON "waymark"."idempotency_keys" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "idempotency_keys_job" ON "waymark"."idempotency_keys" USING btree ("job_id");--> statement-breakpoint
+CREATE INDEX "workers_lease" ON "waymark"."workers" USING btree ("lease_until") WHERE "waymark"."workers"."state" <> 'LOST';--> statement-breakpoint
 CREATE INDEX "approvals_job" ON "waymark"."approvals" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "approvals_open" ON "waymark"."approvals" USING btree ("tenant","requested_at","id") WHERE "waymark"."approvals"."state" = 'OPEN';--> statement-breakpoint
 CREATE INDEX "approvals_expiry" ON "waymark"."approvals" USING btree ("expires_at") WHERE "waymark"."approvals"."state" = 'OPEN' and "waymark"."approvals"."expires_at" is not null;--> statement-breakpoint
 CREATE INDEX "artifacts_sha256" ON "waymark"."artifacts" USING btree ("sha256");--> statement-breakpoint
 CREATE INDEX "graphs_list" ON "waymark"."graphs" USING btree ("tenant","created_at","id");--> statement-breakpoint
-CREATE INDEX "idempotency_keys_expiry" ON "waymark"."idempotency_keys" USING btree ("expires_at");--> statement-breakpoint
-CREATE INDEX "idempotency_keys_job" ON "waymark"."idempotency_keys" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "job_dependencies_upstream" ON "waymark"."job_dependencies" USING btree ("upstream_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "schedules_name" ON "waymark"."schedules" USING btree ("tenant","name");--> statement-breakpoint
+CREATE INDEX "schedules_due" ON "waymark"."schedules" USING btree ("next_run_at") WHERE "waymark"."schedules"."enabled" and "waymark"."schedules"."next_run_at" is not null;--> statement-breakpoint
 CREATE INDEX "job_states_claim" ON "waymark"."job_states" USING btree ("queue","task","rank","id") WHERE "waymark"."job_states"."state" = 'QUEUED' and not "waymark"."job_states"."blocked";--> statement-breakpoint
+CREATE INDEX "job_states_blocked" ON "waymark"."job_states" USING btree ("queue") WHERE "waymark"."job_states"."state" = 'QUEUED' and "waymark"."job_states"."blocked";--> statement-breakpoint
 CREATE INDEX "job_states_stage" ON "waymark"."job_states" USING btree ("run_at") WHERE "waymark"."job_states"."state" in ('SCHEDULED', 'RETRYING');--> statement-breakpoint
 CREATE INDEX "job_states_running" ON "waymark"."job_states" USING btree ("worker_id") WHERE "waymark"."job_states"."state" = 'RUNNING';--> statement-breakpoint
 CREATE INDEX "job_states_waiting" ON "waymark"."job_states" USING btree ("state","id") WHERE "waymark"."job_states"."state" in ('DEFERRED', 'WAITING_FOR_REVIEW');--> statement-breakpoint
@@ -350,13 +354,11 @@ CREATE INDEX "jobs_list_task" ON "waymark"."jobs" USING btree ("tenant","task","
 CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_key") WHERE "waymark"."jobs"."idempotency_key" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_parent" ON "waymark"."jobs" USING btree ("parent_id") WHERE "waymark"."jobs"."parent_id" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_graph" ON "waymark"."jobs" USING btree ("graph_id") WHERE "waymark"."jobs"."graph_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "schedules_name" ON "waymark"."schedules" USING btree ("tenant","name");--> statement-breakpoint
-CREATE INDEX "schedules_due" ON "waymark"."schedules" USING btree ("next_run_at") WHERE "waymark"."schedules"."enabled" and "waymark"."schedules"."next_run_at" is not null;--> statement-breakpoint
-CREATE INDEX "workers_lease" ON "waymark"."workers" USING btree ("lease_until") WHERE "waymark"."workers"."state" <> 'LOST';--> statement-breakpoint
 -- Edited by hand from here on: drizzle-kit cannot say storage parameters. Room in each page keeps updates heap-only
 -- (no index is touched), and hot tables are vacuumed after a thousand dead rows, not after a fifth of the table.
 ALTER TABLE "waymark"."job_states" SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.02);--> statement-breakpoint
 ALTER TABLE "waymark"."checkpoints" SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
 ALTER TABLE "waymark"."workers" SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
 ALTER TABLE "waymark"."count_deltas" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
-ALTER TABLE "waymark"."followups" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+ALTER TABLE "waymark"."followups" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
+ALTER TABLE "waymark"."attempts" SET (fillfactor = 70);

@@ -71,6 +71,8 @@ export async function startServer(
     ...address,
     log,
     deps: { jobs: engine.jobs, live, read: database.read, retainMs: config.retainMs },
+    // Behind a proxy pages come from the public address.
+    allowedOrigins: config.publicUrl === null ? [] : [new URL(config.publicUrl).origin],
     limits: { bodyBytes: config.maxBytes.input + REQUEST_OVERHEAD_BYTES },
   });
   // Sockets first, which tells clients to come back; streams that are left have nobody to read them.

@@ -17,8 +17,8 @@ export type FromWorker =
   | { kind: 'started' }
   /** One handler began; sent with `latency` only. Nanoseconds of the machine's monotonic clock, as a decimal text. */
   | { kind: 'handled'; at: string }
-  /** The first and the last handler began. */
-  | { kind: 'drained'; first: string; last: string }
+  /** When the first handler began, and what the process has used of the processors since the start. */
+  | { kind: 'drained'; first: string; cpuMicros: number }
   | { kind: 'stopped' }
   | { kind: 'failed'; message: string };
 
@@ -33,18 +33,22 @@ export function serveWorker(startWorker: StartWorker): void {
   let wanted = 0;
   let handled = 0;
   let first = 0n;
+  let cpu = process.cpuUsage();
 
   const handler = (): void => {
     const now = process.hrtime.bigint();
     if (handled++ === 0) first = now;
     if (settings.tuning === 'latency') say({ kind: 'handled', at: String(now) });
-    if (handled === wanted) say({ kind: 'drained', first: String(first), last: String(now) });
+    if (handled < wanted) return;
+    const { user, system } = process.cpuUsage(cpu);
+    say({ kind: 'drained', first: String(first), cpuMicros: user + system });
   };
 
   const obey = async (message: ToWorker): Promise<void> => {
     if (message.kind === 'start') {
       handled = 0;
       wanted = message.jobs;
+      cpu = process.cpuUsage();
       running = await startWorker(settings, handler);
       say({ kind: 'started' });
     } else {

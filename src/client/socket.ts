@@ -1,7 +1,15 @@
 import { createClient as createSocketClient, type Client as SocketClient } from 'graphql-ws/client';
 import { RequestError } from './errors.ts';
-import type { TransportOptions } from './transport.ts';
 import { retryWaitMs } from './waiting.ts';
+
+export interface SocketOptions {
+  /** The GraphQL endpoint, as for HTTP. */
+  url: string;
+  /** A WebSocket class, where the runtime has none (Node before 22: pass `WebSocket` of `ws`). */
+  webSocket?: unknown;
+  /** Told when live updates come (`live`), or the connection broke and is being made again (`reconnecting`). */
+  onConnection?: (state: 'live' | 'reconnecting') => void;
+}
 
 /** A connection that is not acknowledged by then is tried again. */
 const ACK_MS = 30_000;
@@ -14,10 +22,7 @@ const PONG_MS = 5_000;
  * when it breaks.
  * @throws RequestError NO_WEBSOCKET
  */
-export function openSocket(
-  options: TransportOptions,
-  credentials: () => Promise<Record<string, string>>,
-): SocketClient {
+export function openSocket(options: SocketOptions, credentials: () => Promise<Record<string, string>>): SocketClient {
   if (!options.webSocket && typeof WebSocket === 'undefined') {
     const hint = "pass one as createClient({ webSocket }), such as `WebSocket` of the package 'ws'";
     throw new RequestError('NO_WEBSOCKET', `live updates need a WebSocket and this runtime has none: ${hint}`);

@@ -1,11 +1,11 @@
 import type { Client as SocketClient } from 'graphql-ws/client';
 import { type GraphQLFault, graphqlError, readAnswer, reasonOf, streamError } from './answers.ts';
 import { RequestError } from './errors.ts';
-import { openSocket } from './socket.ts';
+import { openSocket, type SocketOptions } from './socket.ts';
 import { pause, retryWaitMs } from './waiting.ts';
 
 /** How a client reaches the service. */
-export interface TransportOptions {
+export interface TransportOptions extends SocketOptions {
   /** The GraphQL endpoint, `https://…/graphql`; in a browser a path will do. */
   url: string;
   /** Bearer token; a function is asked at each request and each reconnect. */
@@ -14,10 +14,6 @@ export interface TransportOptions {
   actor?: string;
   /** Default: the global one. */
   fetch?: typeof fetch;
-  /** A WebSocket class, where the runtime has none (Node before 22: pass `WebSocket` of `ws`). */
-  webSocket?: unknown;
-  /** Told when live updates come (`live`), or the connection broke and is being made again (`reconnecting`). */
-  onConnection?: (state: 'live' | 'reconnecting') => void;
 }
 
 export interface RequestOptions {

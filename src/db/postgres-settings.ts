@@ -52,7 +52,8 @@ function sessionLimits({ purpose, answerMs }: PoolOptions) {
   return {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     ...(answerMs === undefined ? {} : { statement_timeout: answerMs }),
-    ...(purpose === 'read' ? { default_transaction_read_only: true } : {}),
+    // The best plan of a list depends on its filters' values: a plan made for all of them scans a million rows.
+    ...(purpose === 'read' ? { default_transaction_read_only: true, plan_cache_mode: 'force_custom_plan' } : {}),
   };
 }
 

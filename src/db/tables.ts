@@ -79,6 +79,7 @@ export const jobStates = waymark.table(
   },
   (t) => [
     index('job_states_claim').on(t.queue, t.task, t.rank, t.id).where(sql`${t.state} = 'QUEUED' and not ${t.blocked}`),
+    index('job_states_blocked').on(t.queue).where(sql`${t.state} = 'QUEUED' and ${t.blocked}`),
     index('job_states_stage').on(t.runAt).where(sql`${t.state} in ('SCHEDULED', 'RETRYING')`),
     index('job_states_running').on(t.workerId).where(sql`${t.state} = 'RUNNING'`),
     index('job_states_waiting').on(t.state, t.id).where(sql`${t.state} in ('DEFERRED', 'WAITING_FOR_REVIEW')`),

@@ -17,10 +17,10 @@ import { Job } from './job.ts';
 
 /**
  * The one place where errors of the core become GraphQL: those that a caller must expect as members of result unions,
- * all others as top-level errors with a code.
+ * all others as top-level errors with a code. A member is an error in a wrapper: an Error that is returned as it is
+ * would be taken for one that was thrown.
  */
 interface Refusal<E extends WaymarkError = WaymarkError> {
-  /** Wrapped: an Error as a value is taken for one that was thrown. */
   refused: E;
 }
 

@@ -87,7 +87,7 @@ export class AttemptWrites {
     }
   }
 
-  /** The same for a helper that owns the key. @throws NonRetryableError when another kind of call saved it */
+  /** The same for a call that keeps its own state under the key. @throws NonRetryableError when another kind of call saved it */
   async earlierOf(key: string, kind: CheckpointKind): Promise<CheckpointRow | undefined> {
     const row = await this.earlier(key);
     if (row === undefined || row.kind === kind) return row;

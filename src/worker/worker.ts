@@ -251,6 +251,8 @@ class Runtime implements Worker {
       claimed.then(() => Promise.all([this.#roster.quiet(), ...this.#handingBack])),
       LAST_ENDS_MS,
     );
+    // Ends that the store has not taken by now are not offered any longer: the lease runs out, and others see to them.
+    for (const attempt of [...this.#roster.spokenFor()]) attempt.abort('lease-lost');
     this.#unsubscribe();
     await Promise.all([settledWithin(this.#flusher.stop(), FAREWELL_MS), this.#logs.stop(FAREWELL_MS)]);
     await this.#boots.close(FAREWELL_MS);

@@ -1,6 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../src/client/index.ts';
-import { cleanUp, type Ended, run, type Service, start, startService, TASKS, temporaryDir } from './program.ts';
+import {
+  cleanUp,
+  type Ended,
+  run,
+  runHere,
+  type Service,
+  start,
+  startService,
+  TASKS,
+  temporaryDir,
+} from './program.ts';
 
 let service: Service;
 let env: Record<string, string>;
@@ -11,7 +21,9 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(cleanUp);
 
-const waymark = (...args: string[]): Promise<Ended> => run(args, env);
+const waymark = (...args: string[]): Promise<Ended> => runHere(args, env);
+/** As a process of its own: what scripts see. */
+const waymarkProcess = (...args: string[]): Promise<Ended> => run(args, env);
 
 /** Submits and gives the id. */
 async function submit(task: string, ...more: string[]): Promise<string> {
@@ -27,7 +39,9 @@ async function untilState(id: string, state: string): Promise<void> {
 
 describe('submit', () => {
   test('prints the id and nothing else on stdout', async () => {
-    expect(await submit('echo', '{"say":"hi"}')).toMatch(/^job_[0-9a-z]{26}$/);
+    const { code, stdout, stderr } = await waymarkProcess('submit', 'echo', '{"say":"hi"}');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^job_[0-9a-z]{26}\n$/);
   });
 
   test('--json prints one document', async () => {
@@ -83,7 +97,7 @@ describe('submit', () => {
 
 describe('watching', () => {
   test('a job that is done: its result on stdout, its progress on stderr, exit code 0', async () => {
-    const { code, stdout, stderr } = await waymark('submit', 'echo', '{"say":"hi"}', '--watch');
+    const { code, stdout, stderr } = await waymarkProcess('submit', 'echo', '{"say":"hi"}', '--watch');
     expect(JSON.parse(stdout)).toEqual({ said: 'hi' });
     expect(stderr).toMatch(/^job_[0-9a-z]{26}\n/);
     expect(stderr).toContain('COMPLETED');
@@ -92,12 +106,12 @@ describe('watching', () => {
   });
 
   test('--json prints the job as it ended', async () => {
-    const { stdout } = await waymark('submit', 'echo', '{"say":"hi"}', '--watch', '--json');
+    const { stdout } = await waymarkProcess('submit', 'echo', '{"say":"hi"}', '--watch', '--json');
     expect(JSON.parse(stdout)).toMatchObject({ state: 'COMPLETED', result: { said: 'hi' }, input: { say: 'hi' } });
   });
 
   test('a job that FAILED: exit code 1 and its error', async () => {
-    expect(await waymark('submit', 'broken', '--watch')).toMatchObject({
+    expect(await waymarkProcess('submit', 'broken', '--watch')).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('it is broken'),
@@ -115,7 +129,7 @@ describe('watching', () => {
   test('--timeout reached: exit code 4, and the job goes on', async () => {
     const id = await submit('endless');
     await untilState(id, 'RUNNING');
-    expect(await waymark('watch', id, '--timeout', '2s')).toMatchObject({
+    expect(await waymarkProcess('watch', id, '--timeout', '2s')).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('RUNNING'),
     });
@@ -126,7 +140,7 @@ describe('watching', () => {
   test('nobody there: exit code 69', async () => {
     const nobody = { WAYMARK_URL: 'http://127.0.0.1:9/graphql' };
     expect(await run(['submit', 'echo', '{"say":"x"}', '--watch'], nobody)).toMatchObject({ code: 69, stdout: '' });
-    expect(await run(['jobs'], nobody)).toMatchObject({
+    expect(await runHere(['jobs'], nobody)).toMatchObject({
       code: 69,
       stderr: expect.stringContaining('cannot be reached'),
     });

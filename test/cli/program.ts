@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runProgram } from '../../src/cli/program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const TASKS = fileURLToPath(new URL('./fixtures/tasks.ts', import.meta.url));
@@ -56,6 +57,18 @@ export function start(args: readonly string[], env: Env = {}): Program {
 
 export function run(args: readonly string[], env: Env = {}): Promise<Ended> {
   return start(args, env).ended;
+}
+
+/** The same command line within this process: a process of its own takes a second. For commands of clients. */
+export async function runHere(args: readonly string[], env: Env = {}): Promise<Ended> {
+  const text = { stdout: '', stderr: '' };
+  const output = (name: 'stdout' | 'stderr') => ({
+    write(chunk: string) {
+      text[name] += chunk;
+    },
+  });
+  const code = await runProgram(args, { env, stdout: output('stdout'), stderr: output('stderr') });
+  return { code, ...text };
 }
 
 /** A service that listens. */

@@ -15,6 +15,7 @@ import {
 import { describe, expect, test } from 'vitest';
 import { schema } from '../../src/schema/index.ts';
 import { printedSchema } from '../../src/schema/print.ts';
+import { graphiqlOptions } from '../../src/server/graphiql.ts';
 
 const types = Object.values(schema.getTypeMap()).filter((t) => !t.name.startsWith('__'));
 
@@ -75,4 +76,9 @@ describe('one operation can select every field of every member', () => {
     const variables = field?.args.map((a) => `$${a.name}: ${a.type}`).join(', ');
     return `mutation (${variables}) { ${field?.name}(${args}) { ...All } }`;
   }
+});
+
+test('the worked examples of GraphiQL are valid', () => {
+  const [tab] = graphiqlOptions.defaultTabs ?? [];
+  expect(validate(schema, parse(tab?.query ?? '')).map((e) => e.message)).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import postgres from 'postgres';
+import postgres, { type Sql } from 'postgres';
 import { afterAll, describe, inject, onTestFinished, test } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
 import {
@@ -52,7 +52,11 @@ const onPostgres: Store = {
   async open(options) {
     const url = await createPostgresDatabase();
     const database = await openDatabase({ ...options, url });
-    closeAfterwards(() => database.close());
+    closeAfterwards(async () => {
+      await database.close();
+      // Hundreds of tests would fill the disk until the end of the run.
+      await administer((sql) => sql.unsafe(`drop database if exists ${nameOf(url)} with (force)`));
+    });
     return Object.assign(database, { url });
   },
 };
@@ -62,13 +66,21 @@ export async function createPostgresDatabase({ empty = false } = {}): Promise<st
   const server = inject('postgres');
   if ('missing' in server) throw new Error(server.missing);
   const name = server.prefix + randomBytes(6).toString('hex');
+  await administer((sql) => sql.unsafe(`create database ${name} template ${empty ? 'template0' : server.template}`));
+  return Object.assign(new URL(server.url), { pathname: `/${name}` }).href;
+}
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
+
+async function administer<T>(work: (sql: Sql) => PromiseLike<T>): Promise<T> {
+  const server = inject('postgres');
+  if ('missing' in server) throw new Error(server.missing);
   const sql = postgres(server.url, { max: 1, onnotice: () => {}, fetch_types: false });
   try {
-    await sql.unsafe(`create database ${name} template ${empty ? 'template0' : server.template}`);
+    return await work(sql);
   } finally {
     await sql.end();
   }
-  return Object.assign(new URL(server.url), { pathname: `/${name}` }).href;
 }
 
 let embedded: Promise<EmbeddedDatabase> | undefined;

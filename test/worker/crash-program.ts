@@ -1,6 +1,6 @@
 /**
  * A service that is killed: node … crash-program.ts STORE LEDGER [TEMPLATE]. STORE is a Postgres URL or a directory,
- * TEMPLATE a copy of a migrated embedded database. Submits one job (once over all starts), works on it, and prints what
+ * TEMPLATE a copy of a migrated embedded database to begin with. Submits one job (once over all starts), works on it, and prints what
  * happens line by line; the last line holds the totals.
  */
 import { appendFileSync } from 'node:fs';
@@ -45,11 +45,9 @@ const works = defineTask({
   },
 });
 
-const database = await openDatabase(
-  template === undefined
-    ? { url: store }
-    : { dataDir: store, template: new Blob([new Uint8Array(await readFile(template))]) },
-);
+const copy = template === undefined ? undefined : new Blob([new Uint8Array(await readFile(template))]);
+const embedded = { dataDir: store, ...(copy ? { template: copy } : {}) };
+const database = await openDatabase(store.startsWith('postgres') ? { url: store } : embedded);
 await migrate(database.maintenance);
 await database.work.user.execute(sql`create table if not exists public.done (n int)`);
 const channel = createMemoryChannel();

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { ExecutionEngine } from '../../src/engine/types.ts';
 import { defineTask } from '../../src/worker/define-task.ts';
 import { databases } from '../support/database.ts';
-import { deferred, eventually } from '../support/eventually.ts';
+import { deferred, eventually, within } from '../support/eventually.ts';
 import { seededRandom } from '../support/random.ts';
 import { bench, FAST } from './bench.ts';
 import { type Fault, faulty } from './faults.ts';
@@ -90,6 +90,31 @@ describe.each(databases())('a worker cut off from its store, on $name', (store) 
     expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED', attempt: 2 });
     expect(await b.result(id)).toBe(2);
     expect(['RELEASED', 'STALLED']).toContain((await b.attempts(id))[0]?.outcome);
+  });
+
+  test('a stop while the store is away ends in time and leaves nothing behind that goes on trying', async () => {
+    let away = false;
+    let calls = 0;
+    const b = await bench(store, (e) =>
+      faulty(e, () => {
+        calls++;
+        return away ? 'before' : 'none';
+      }),
+    );
+    const waits = defineTask({
+      name: 'waits',
+      run: (ctx) => new Promise((resolve) => ctx.signal.addEventListener('abort', resolve)),
+    });
+    const worker = await b.work([waits], { options: { leaseMs: 60_000 } });
+    const id = await b.submit(waits);
+    await b.reaches(id, 'RUNNING');
+    away = true;
+    await within(6_000, worker.stop({ graceMs: 50 }), 'the stop');
+    await eventually(() => expect(worker.busy()).toBe(0));
+    const after = calls;
+    await sleep(1_000);
+    expect(calls - after).toBeLessThanOrEqual(1);
+    expect((await b.job(id)).state).toBe('RUNNING');
   });
 
   test('a store that never answers does not keep the slot of a handler that lost its job', async () => {

@@ -2,7 +2,8 @@ import type { Executor } from '../types.ts';
 
 // Rows are locked with SKIP LOCKED and the state is judged again under the lock, so that several pruners
 // never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
-// an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers.
+// an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers; it is
+// counted no longer, since lists do not show it.
 const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
@@ -29,7 +30,7 @@ b as (
 ),
 c as (
   insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
-  select t.now, l.tenant, l.queue, l.task, l.state, null, count(*) from l, t where not l.keyed
+  select t.now, l.tenant, l.queue, l.task, l.state, null, count(*) from l, t
   group by t.now, l.tenant, l.queue, l.task, l.state
 )
 select l.id, l.tenant, l.keyed from l`;
@@ -61,14 +62,7 @@ d as (
 ),
 g as materialized (select s.id from waymark.job_states s join k on k.job_id = s.id where s.pruned_at is not null),
 j as (delete from waymark.jobs j using g where j.id = g.id),
-s as (
-  delete from waymark.job_states s using g where s.id = g.id returning s.tenant, s.queue, s.task, s.state
-),
-c as (
-  insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
-  select t.now, s.tenant, s.queue, s.task, s.state, null, count(*) from s, t
-  group by t.now, s.tenant, s.queue, s.task, s.state
-)
+s as (delete from waymark.job_states s using g where s.id = g.id)
 select count(*)::int as n from k`;
 
 /** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */

@@ -12,6 +12,7 @@ import {
   serverUptime,
   stuckAttempts,
 } from '../db/writes/workers.ts';
+import { vacuumHotTables } from '../db/writes/vacuum.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
 import { settleBatch, toInput } from './settle.ts';
@@ -24,11 +25,14 @@ const FOLD_BATCH = 5_000;
 /** Rounds of one pass: what is left waits for the next, so that a backlog never holds up the other passes. */
 const MAX_ROUNDS = 10;
 const FORGET_WORKERS_MS = 24 * 3_600_000;
+/** How often the embedded database is vacuumed; a server does that by itself. */
+const VACUUM_EVERY_MS = 10 * 60_000;
 const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 
 /** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
 export function createMaintenance(database: Database, channel: LiveChannel, options: EngineOptions): MaintenanceEngine {
   const db = database.maintenance;
+  let vacuumedAt = performance.now();
   /** Since when, and until when, this process has been in unbroken contact with Postgres. */
   let contact: { since: number; until: number } | null = null;
 
@@ -123,6 +127,10 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
       }
       pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
       await pruneStats(db, KEEP_STATS_MS);
+      if (database.kind === 'embedded' && performance.now() - vacuumedAt > VACUUM_EVERY_MS) {
+        vacuumedAt = performance.now();
+        await vacuumHotTables(db);
+      }
       return { pruned };
     },
 

@@ -138,6 +138,8 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
             // The fence comes last, so that the job's row is locked for microseconds and not for the length of `fn`.
             const saved = await saveCheckpoints(tx, [toInput(write)], write.kind !== 'STEP');
             if (saved.length === 0) throw new LeaseLost(jobId, attempt);
+            // The commit of an earlier try, whose answer was lost, came after all: these writes are its repetition.
+            if (saved.some((row) => !row.advanced)) throw new AlreadySaved();
             return saved;
           },
           { timeoutMs: USER_TRANSACTION_MS },
@@ -145,9 +147,8 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
         announce(channel, rows);
         return { data: JSON.parse(write?.data ?? 'null'), existed: false };
       } catch (error) {
-        if (write?.kind === 'STEP' && isUniqueViolation(error, 'checkpoints_job_id_epoch_key_pk')) {
-          return existing(db, write);
-        }
+        const done = error instanceof AlreadySaved || isUniqueViolation(error, 'checkpoints_job_id_epoch_key_pk');
+        if (write && done) return existing(db, write);
         throw error;
       }
     },
@@ -169,6 +170,9 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
     },
   };
 }
+
+/** Rolls a user's transaction back; never leaves this file. */
+class AlreadySaved extends Error {}
 
 function toInput(write: CheckpointWrite): CheckpointInput {
   return {

@@ -3,6 +3,7 @@ import type { JobErrorData } from '../core/event.ts';
 import { nextDue, stage } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
 import { foldCounts, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
+import { vacuumHotTables } from '../db/writes/vacuum.ts';
 import {
   abandonedAttempts,
   forgetWorkers,
@@ -12,7 +13,6 @@ import {
   serverUptime,
   stuckAttempts,
 } from '../db/writes/workers.ts';
-import { vacuumHotTables } from '../db/writes/vacuum.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
 import { settleBatch, toInput } from './settle.ts';

@@ -155,6 +155,8 @@ export interface CheckpointWrite {
 }
 
 export interface LogWrite {
+  /** Made by the worker (`newUuid`), so that a line that is sent again is stored once. Orders the lines of a job. */
+  id: string;
   jobId: string;
   attempt: number;
   at: string;
@@ -200,8 +202,8 @@ export interface ExecutionEngine {
   saveCheckpoint(write: CheckpointWrite): Promise<{ data: unknown; existed: boolean }>;
   /**
    * Runs `fn` in a transaction and commits its writes together with the checkpoint that it returns; the fence is the
-   * last statement before COMMIT. When the key exists already (STEP), `fn`'s writes are rolled back and the saved data
-   * is returned. @throws LeaseLost
+   * last statement before COMMIT. When the key exists already (STEP), or its saved counts are as far (CURSOR: the commit
+   * of an earlier try came after all), `fn`'s writes are rolled back and the saved data is returned. @throws LeaseLost
    */
   transaction(
     jobId: string,
@@ -211,7 +213,7 @@ export interface ExecutionEngine {
   /** The abort signal fired in the handler: one more rung of the ladder, once. */
   cancelDelivered(jobId: string, attempt: number): Promise<void>;
   appendLogs(lines: readonly LogWrite[]): Promise<void>;
-  /** The worker is gone in good order: nobody waits for its lease. Its running jobs, if any, are handed back. */
+  /** The worker is gone in good order: what it still ran, if anything, is rescued by the next sweep and not after its lease. */
   workerStopped(workerId: string): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import {
 } from '../core/errors.ts';
 import { builder } from './builder.ts';
 import type { SchemaContext } from './context.ts';
-import { Job } from './job.ts';
+import { Job } from './refs.ts';
 
 /**
  * The one place where errors of the core become GraphQL: those that a caller must expect as members of result unions,

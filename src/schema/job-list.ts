@@ -14,9 +14,9 @@ import { type Connection, connectionType, pageArgs, toConnection } from './conne
 import type { SchemaContext } from './context.ts';
 import { PAGE_SIZE } from './cost.ts';
 import { JobOrderEnum } from './enums.ts';
-import { Job } from './job.ts';
 import { JobFilterInput, toFilter } from './job-filter.ts';
 import { badCursor, decodeCursor, encodeCursor, isMoment, isStoredId, type PageArgs, readPageArgs } from './paging.ts';
+import { Job } from './refs.ts';
 import { StateCount } from './state-count.ts';
 
 export const JobConnection = connectionType('Job', Job, 'jobs');

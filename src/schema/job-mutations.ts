@@ -5,7 +5,7 @@ import { builder } from './builder.ts';
 import { freshLoaders, type SchemaContext } from './context.ts';
 import { MAX_BULK } from './cost.ts';
 import { resultType } from './errors.ts';
-import { Job } from './job.ts';
+import { Job } from './refs.ts';
 import { SubmitJobInput, toSubmitRequest } from './submit-input.ts';
 
 interface Submitted {

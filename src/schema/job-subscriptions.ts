@@ -3,10 +3,10 @@ import type { JobsChanged as JobsChangedMessage } from '../engine/live/types.ts'
 import { builder } from './builder.ts';
 import { freshLoaders, sharedLoaders } from './context.ts';
 import { JobEvent } from './event.ts';
-import { Job } from './job.ts';
 import { JobFilterInput, toFilter } from './job-filter.ts';
 import { liveFilter } from './live-filter.ts';
 import { badInput } from './paging.ts';
+import { Job } from './refs.ts';
 
 /** The shortest interval between two messages of a list. */
 const MIN_INTERVAL_MS = 50;

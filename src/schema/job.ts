@@ -1,7 +1,6 @@
 import type { JobRow } from '../core/job.ts';
 import { allows, isTerminal } from '../core/state.ts';
 import { AttemptConnection } from './attempt.ts';
-import { builder } from './builder.ts';
 import { CheckpointConnection } from './checkpoint.ts';
 import { pageArgs } from './connection.ts';
 import { EVENTS_SIZE } from './cost.ts';
@@ -11,10 +10,8 @@ import { attemptsPage, checkpointsPage, eventsPage, logsPage } from './job-belon
 import { Cancellation, errorOf, JobError, Progress } from './job-parts.ts';
 import { LogLineConnection } from './log-line.ts';
 import { Node } from './node.ts';
+import { Job, Worker } from './refs.ts';
 import { WaitingOn, waitingOn } from './waiting.ts';
-import { Worker } from './worker.ts';
-
-export const Job = builder.objectRef<JobRow>('Job');
 
 /** What the viewer may do with a job now, by the state machine. */
 export function actionsOf(job: JobRow): ('CANCEL' | 'RETRY' | 'RUN_NOW')[] {

@@ -4,8 +4,9 @@ import { allQueues, queuesByNames } from '../db/reads/queues.ts';
 import { builder } from './builder.ts';
 import type { SchemaContext } from './context.ts';
 import { Node } from './node.ts';
+import { Worker } from './refs.ts';
 import { allStates, StateCount } from './state-count.ts';
-import { serves, takesJobs, Worker } from './worker.ts';
+import { serves, takesJobs } from './worker.ts';
 
 const RateLimit = builder.objectRef<{ max: number; perMs: number }>('RateLimit').implement({
   description: 'How many jobs may start in a time, over all workers.',

@@ -2,7 +2,7 @@ import { textProblem } from '../core/json.ts';
 import { allTasks, type TaskRow, tasksByNames } from '../db/reads/tasks.ts';
 import { builder } from './builder.ts';
 import { Node } from './node.ts';
-import { Worker } from './worker.ts';
+import { Worker } from './refs.ts';
 
 export const Task = builder.objectRef<TaskRow>('Task').implement({
   description: 'A named kind of work, as the newest live worker (else the newest of all) registered it.',

@@ -2,8 +2,8 @@ import { type JobRow, type Timestamp, toIso } from '../core/job.ts';
 import { builder } from './builder.ts';
 import type { SchemaContext } from './context.ts';
 import { type WaitingKind, WaitingKindEnum } from './enums.ts';
-import { Job } from './job.ts';
 import { badInput } from './paging.ts';
+import { Job } from './refs.ts';
 
 /** Why a job is not running. */
 export interface Waiting {

@@ -2,10 +2,8 @@ import { parseId } from '../core/ids.ts';
 import type { WorkerRow } from '../core/job.ts';
 import { builder } from './builder.ts';
 import { WorkerStateEnum } from './enums.ts';
-import { Job } from './job.ts';
 import { Node } from './node.ts';
-
-export const Worker = builder.objectRef<WorkerRow>('Worker');
+import { Job, Worker } from './refs.ts';
 
 Worker.implement({
   description: 'One start of a worker process. Its id is never used again.',

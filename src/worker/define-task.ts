@@ -16,7 +16,7 @@ export interface TaskOptions<
   S extends StandardSchemaV1 | undefined = undefined,
   O extends StandardSchemaV1 | undefined = undefined,
   Stage extends string = string,
-  R = unknown,
+  R extends Returned<O> = Returned<O>,
 > {
   /** Unique among all tasks of a deployment; letters, digits and `. _ - / :`. */
   name: N;
@@ -44,7 +44,7 @@ export interface TaskOptions<
   stages?: readonly Stage[];
   /** `inline` runs in the worker's own thread. */
   isolation?: 'inline' | 'thread';
-  run(ctx: HandlerContext<Stage>, input: Parsed<S>): Promise<R & Returned<O>> | (R & Returned<O>);
+  run(ctx: HandlerContext<Stage>, input: Parsed<S>): Promise<R> | R;
 }
 
 /**
@@ -56,7 +56,7 @@ export function defineTask<
   S extends StandardSchemaV1 | undefined = undefined,
   O extends StandardSchemaV1 | undefined = undefined,
   const Stage extends string = string,
-  R = unknown,
+  R extends Returned<O> = Returned<O>,
 >(
   options: TaskOptions<N, S, O, Stage, R>,
 ): Task<N, Input<S>, Parsed<S>, O extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<O> : R> {

@@ -1,4 +1,5 @@
 import { Unavailable } from '../core/errors.ts';
+import { newUuid } from '../core/ids.ts';
 import { type JsonValue, storableText } from '../core/json.ts';
 import type { Logger } from '../core/log.ts';
 import type { ExecutionEngine, LogWrite } from '../engine/types.ts';
@@ -48,6 +49,7 @@ export class LogBuffer {
     }
     this.#chars += text.length + (json?.length ?? 0);
     this.#lines.push({
+      id: newUuid(),
       jobId: job.id,
       attempt: job.attempt,
       at: new Date().toISOString(),

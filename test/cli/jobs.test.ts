@@ -95,7 +95,7 @@ describe('submit', () => {
   });
 });
 
-describe('watching', () => {
+describe('watching', { timeout: 120_000 }, () => {
   test('a job that is done: its result on stdout, its progress on stderr, exit code 0', async () => {
     const { code, stdout, stderr } = await waymarkProcess('submit', 'echo', '{"say":"hi"}', '--watch');
     expect(JSON.parse(stdout)).toEqual({ said: 'hi' });

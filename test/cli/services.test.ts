@@ -1,10 +1,16 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createPostgresDatabase, describePostgres } from '../support/database.ts';
-import { cleanUp, run, start, startService, TASKS, temporaryDir } from './program.ts';
+import { cleanUp, run, runHere, start, startService, TASKS, temporaryDir } from './program.ts';
 
 afterAll(cleanUp);
 
-describe('the programs', () => {
+// On a busy machine a start takes many seconds.
+const SLOW = { timeout: 120_000 };
+
+describe('the programs', SLOW, () => {
   test('wrong settings stop the start with one message that lists each, exit code 2', async () => {
     const { code, stdout, stderr } = await run(['start'], { PORT: 'x', WAYMARK_LEASE: '1s', WAYMARK_RETAIN_KEYS: '0' });
     expect([code, stdout]).toEqual([2, '']);
@@ -12,38 +18,42 @@ describe('the programs', () => {
   });
 
   test.each([['api'], ['worker', '--tasks', TASKS]])('%s needs DATABASE_URL and says so', async (...args) => {
-    const { code, stderr } = await run(args);
+    const { code, stderr } = await runHere(args);
     expect(code).toBe(2);
     expect(stderr).toContain('needs DATABASE_URL');
   });
 
   test('a tasks file that is not there, or exports no task, is refused', async () => {
     const env = { WAYMARK_DATA_DIR: await temporaryDir() };
-    expect(await run(['start', '--tasks', 'nowhere.ts'], env)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('nowhere.ts'),
-    });
-    expect(await run(['start', '--tasks', 'test/cli/program.ts'], env)).toMatchObject({ code: 2 });
+    const nothing = fileURLToPath(new URL('./fixtures/nothing.ts', import.meta.url));
+    const [missing, empty] = await Promise.all(
+      ['nowhere.ts', nothing].map((file) => run(['start', '--tasks', file], env)),
+    );
+    expect(missing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('does not exist') });
+    expect(empty).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('exports no task') });
   });
 
-  test('the port of another process is refused with exit code 2', async () => {
-    const first = await startService(['start'], { WAYMARK_DATA_DIR: await temporaryDir() });
-    const env = { PORT: new URL(first.url).port, WAYMARK_DATA_DIR: await temporaryDir() };
-    expect(await run(['start'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('EADDRINUSE') });
-    first.kill('SIGTERM');
-    expect(await first.ended).toMatchObject({ code: 0 });
-  }, 120_000);
+  test('a port that is taken is refused with exit code 2, before anything is claimed', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void other.close());
+    await once(other, 'listening');
+    const env = { PORT: String((other.address() as AddressInfo).port), WAYMARK_DATA_DIR: await temporaryDir() };
+    const { code, stdout, stderr } = await run(['start', '--tasks', TASKS], env);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain('EADDRINUSE');
+    expect(stderr).not.toContain('worker registered');
+  });
 
   test('schema prints the SDL, --version the version', async () => {
-    const { code, stdout } = await run(['schema']);
+    const { code, stdout } = await runHere(['schema']);
     expect(code).toBe(0);
     expect(stdout).toContain('type Job implements Node');
     expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-    expect((await run(['--help'])).code).toBe(0);
+    expect((await runHere(['--help'])).code).toBe(0);
   });
 });
 
-describe('embedded', () => {
+describe('embedded', SLOW, () => {
   test('a second process on the same directory is refused, with the pid and the address of the first', async () => {
     const env = { WAYMARK_DATA_DIR: await temporaryDir() };
     const first = await startService(['start', '--tasks', TASKS], env);
@@ -54,7 +64,7 @@ describe('embedded', () => {
     // Also a migration would be a second process on the files.
     expect(await run(['migrate'], env)).toMatchObject({ code: 2 });
     expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
-  }, 120_000);
+  });
 
   test('SIGTERM: what runs is finished within the grace time, the exit code is 0, logs are on stderr only', async () => {
     const env = { WAYMARK_DATA_DIR: await temporaryDir() };
@@ -78,7 +88,7 @@ describe('embedded', () => {
     const again = await startService(['start', '--tasks', TASKS], env);
     const { stdout: shown } = await run(['show', id, '--json'], { WAYMARK_URL: `${again.url}/graphql` });
     expect(JSON.parse(shown)).toMatchObject({ state: 'COMPLETED', result: 'finished all the same', attemptNumber: 1 });
-  }, 120_000);
+  });
 
   test('SIGTERM: a handler that does not listen is given up after the grace time, and holds the process no longer', async () => {
     const env = { WAYMARK_DATA_DIR: await temporaryDir(), WAYMARK_GRACE: '200ms' };
@@ -88,7 +98,7 @@ describe('embedded', () => {
     service.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ code: 0 });
     watching.kill('SIGKILL');
-  }, 120_000);
+  });
 
   test('a second signal ends the process at once', async () => {
     const service = await startService(['start', '--tasks', TASKS], { WAYMARK_DATA_DIR: await temporaryDir() });
@@ -100,11 +110,11 @@ describe('embedded', () => {
     service.kill('SIGTERM');
     expect(await service.ended).toMatchObject({ code: 143 });
     watching.kill('SIGKILL');
-  }, 120_000);
+  });
 });
 
 describePostgres('on Postgres', () => {
-  test('migrate, api and worker are programs of their own over one database', async () => {
+  test('migrate, api and worker are programs of their own over one database', SLOW, async () => {
     const env = { DATABASE_URL: await createPostgresDatabase({ empty: true }) };
     expect(await run(['migrate'], env)).toMatchObject({ code: 0, stdout: '' });
     const api = await startService(['api'], env);
@@ -118,12 +128,16 @@ describePostgres('on Postgres', () => {
     api.kill('SIGTERM');
     expect(await worker.ended).toMatchObject({ code: 0 });
     expect(await api.ended).toMatchObject({ code: 0 });
-  }, 120_000);
+  });
 
-  test('a database that is away: exit code 69 is reached only after a wait, and a signal ends the wait', async () => {
-    const waiting = start(['worker', '--tasks', TASKS], { DATABASE_URL: 'postgres://127.0.0.1:9/none' });
-    await expect.poll(() => waiting.stderr(), { timeout: 60_000 }).toContain('cannot be reached');
-    waiting.kill('SIGTERM');
-    expect(await waiting.ended).toMatchObject({ code: 0 });
-  }, 120_000);
+  test(
+    'a database that is away: exit code 69 is reached only after a wait, and a signal ends the wait',
+    SLOW,
+    async () => {
+      const waiting = start(['worker', '--tasks', TASKS], { DATABASE_URL: 'postgres://127.0.0.1:9/none' });
+      await expect.poll(() => waiting.stderr(), { timeout: 60_000 }).toContain('cannot be reached');
+      waiting.kill('SIGTERM');
+      expect(await waiting.ended).toMatchObject({ code: 0 });
+    },
+  );
 });

@@ -161,6 +161,24 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
     expect(await snapshot(id)).toEqual(before);
   });
 
+  test('a batch whose commit came after all is not committed again by its repetition', async () => {
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
+    await b.db.query('create table if not exists public.rows_of_batches (job text, n int)');
+    const batch = (processed: number) =>
+      b.engine.execution.transaction(id, 1, async (tx) => {
+        await tx.query('insert into public.rows_of_batches values ($1, $2::int)', [id, processed]);
+        return { jobId: id, attempt: 1, epoch: 1, key: 'all', kind: 'CURSOR', data: `{"at":${processed}}`, processed };
+      });
+    expect(await batch(10)).toEqual({ data: { at: 10 }, existed: false });
+    const before = await snapshot(id);
+    expect(await batch(10)).toEqual({ data: { at: 10 }, existed: true });
+    expect(await batch(5)).toEqual({ data: { at: 10 }, existed: true });
+    expect(await snapshot(id)).toEqual(before);
+    expect(await batch(20)).toEqual({ data: { at: 20 }, existed: false });
+    const rows = await b.db.query('select n from public.rows_of_batches where job = $1 order by n', [id]);
+    expect(rows).toEqual([{ n: 10 }, { n: 20 }]);
+  });
+
   test('a budget of n allows n failed attempts, whatever their kind, and a first stall goes back at once', async () => {
     const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     const again = async () => {

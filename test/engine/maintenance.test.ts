@@ -153,7 +153,15 @@ describe.each(databases())('maintenance on $name', ({ open }) => {
     for (const job of await engine.execution.claim(worker, { queues: null, tasks: ['echo'], limit: 2 })) {
       await engine.execution.saveCheckpoint({ jobId: job.id, attempt: 1, epoch: 1, key: 's', kind: 'STEP', data: '1' });
       await engine.execution.appendLogs([
-        { jobId: job.id, attempt: 1, at: new Date().toISOString(), level: 'info', message: 'm', data: null },
+        {
+          id: newUuid(),
+          jobId: job.id,
+          attempt: 1,
+          at: new Date().toISOString(),
+          level: 'info',
+          message: 'm',
+          data: null,
+        },
       ]);
       await engine.execution.settle({
         jobId: job.id,

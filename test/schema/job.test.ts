@@ -104,8 +104,8 @@ describe.each(databases())('a job on $name', ({ open }) => {
     const second = await claim();
     await save(second, 'half', { at: 75 });
     await engine.execution.appendLogs([
-      { jobId: id, attempt: 2, at, level: 'info', message: 'one', data: '{"a":1}' },
-      { jobId: id, attempt: 2, at, level: 'warn', message: 'two', data: null },
+      { id: newUuid(), jobId: id, attempt: 2, at, level: 'info', message: 'one', data: '{"a":1}' },
+      { id: newUuid(), jobId: id, attempt: 2, at, level: 'warn', message: 'two', data: null },
     ]);
     await succeed(second, '{"rows":3}');
     const done = await detail(id);

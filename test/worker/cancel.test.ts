@@ -6,7 +6,7 @@ import { defineTask } from '../../src/worker/define-task.ts';
 import { databases } from '../support/database.ts';
 import { deferred, eventually, within } from '../support/eventually.ts';
 import { me } from '../support/factory.ts';
-import { bench } from './bench.ts';
+import { bench, SHORT_LEASE } from './bench.ts';
 
 const aborted = (signal: AbortSignal): Promise<AttemptAborted> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason as AttemptAborted)));
@@ -72,13 +72,15 @@ describe.each(databases())('stopping a running attempt, on $name', (store) => {
 
   test('a deaf handler is given up past the grace time, keeps its slot, and its later writes are refused', async () => {
     let beats = 0;
-    const b = await bench(store, (e) => ({
-      ...e,
-      beat(...args) {
-        beats++;
-        return e.beat(...args);
-      },
-    }));
+    const b = await bench(store, {
+      wrap: (e) => ({
+        ...e,
+        beat(...args) {
+          beats++;
+          return e.beat(...args);
+        },
+      }),
+    });
     const release = deferred();
     const late: unknown[] = [];
     const deaf = defineTask({
@@ -199,7 +201,7 @@ describe.each(databases())('stopping a running attempt, on $name', (store) => {
   });
 
   test('an attempt that does not advance is taken away; its handler is told so', async () => {
-    const b = await bench(store);
+    const b = await bench(store, { leaseMs: SHORT_LEASE });
     const told = deferred<string>();
     const stuck = defineTask({
       name: 'stuck',
@@ -221,12 +223,12 @@ describe.each(databases())('stopping a running attempt, on $name', (store) => {
   });
 
   test('progress keeps a slow attempt from counting as stuck', async () => {
-    const b = await bench(store);
+    const b = await bench(store, { leaseMs: SHORT_LEASE });
     const slow = defineTask({
       name: 'slow',
-      stallTimeout: '800ms',
+      stallTimeout: '1500ms',
       run: async (ctx) => {
-        for (let i = 0; i < 20; i++) {
+        for (let i = 0; i < 30; i++) {
           ctx.progress({ current: i });
           await sleep(100);
         }

@@ -51,7 +51,7 @@ const database = await openDatabase(store.startsWith('postgres') ? { url: store 
 await migrate(database.maintenance);
 await database.work.user.execute(sql`create table if not exists public.done (n int)`);
 const channel = createMemoryChannel();
-const options = { leaseMs: 1_500, sweepMs: 200 };
+const options = { leaseMs: 3_000, sweepMs: 200 };
 const engine = createEngine({ database, channel, options: engineOptions(options) });
 if (database.kind === 'embedded') await engine.maintenance.recover();
 const maintenance = createMaintenanceLoop({ ...engine, log: silentLogger, sweepMs: 200, pollMs: 100 });

@@ -124,17 +124,19 @@ describe.each(databases())('a worker’s life, on $name', (store) => {
   test('a job whose claim is under way at stop is handed back', async () => {
     const gate = deferred();
     const claimed = deferred();
-    const b = await bench(store, (e) => ({
-      ...e,
-      async claim(...args) {
-        const jobs = await e.claim(...args);
-        if (jobs.length > 0) {
-          claimed.resolve();
-          await gate.promise;
-        }
-        return jobs;
-      },
-    }));
+    const b = await bench(store, {
+      wrap: (e) => ({
+        ...e,
+        async claim(...args) {
+          const jobs = await e.claim(...args);
+          if (jobs.length > 0) {
+            claimed.resolve();
+            await gate.promise;
+          }
+          return jobs;
+        },
+      }),
+    });
     let ran = false;
     const echo = defineTask({
       name: 'echo',

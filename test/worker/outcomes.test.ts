@@ -135,13 +135,15 @@ describe.each(databases())('how attempts end, on $name', (store) => {
   });
 
   test('an end that the store refuses is recorded as a failure, not tried for ever', async () => {
-    const b = await bench(store, (e) => ({
-      ...e,
-      async settle(end) {
-        if (end.outcome === 'SUCCEEDED') throw new Error('no room for it');
-        return e.settle(end);
-      },
-    }));
+    const b = await bench(store, {
+      wrap: (e) => ({
+        ...e,
+        async settle(end) {
+          if (end.outcome === 'SUCCEEDED') throw new Error('no room for it');
+          return e.settle(end);
+        },
+      }),
+    });
     const echo = defineTask({ name: 'echo', run: () => 'fine' });
     await b.work([echo]);
     expect(await b.ends(await b.submit(echo))).toMatchObject({

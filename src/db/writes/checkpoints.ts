@@ -1,5 +1,5 @@
 import type { ProgressState } from '../../core/progress.ts';
-import { type ChangeRow, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
+import { CHANGE_COLUMNS, type ChangeRow, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -61,9 +61,11 @@ k as (
       ? `on conflict (job_id, epoch, key) do update
   set sequence = excluded.sequence, kind = excluded.kind, data = excluded.data, attempt = excluded.attempt,
       processed = excluded.processed, succeeded = excluded.succeeded, failed = excluded.failed,
-      error_samples = coalesce(excluded.error_samples, c.error_samples), updated_at = excluded.updated_at`
+      error_samples = coalesce(excluded.error_samples, c.error_samples), updated_at = excluded.updated_at
+  where c.processed is null or excluded.processed is null or excluded.processed > c.processed`
       : ''
   }
+  returning c.job_id
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'CheckpointSaved' as type, m.attempt, null as actor,
@@ -72,10 +74,14 @@ v as materialized (
   from m
 ),
 ${WRITE_EVENTS}
-${SELECT_CHANGES}`;
+select ${CHANGE_COLUMNS}, exists (select 1 from k where k.job_id = v.id) as advanced
+from v`;
 
 const SAVE_ONCE = saveSql(false);
 const SAVE_LATEST = saveSql(true);
+
+/** `advanced`: false when the key was saved already with as much or more processed; then it was left as it is. */
+export type SavedRow = ChangeRow & { advanced: boolean };
 
 /**
  * Saves checkpoints, at most one per job, each with its event. Jobs that the attempt no longer owns are left out of
@@ -85,8 +91,8 @@ export function saveCheckpoints(
   db: Executor,
   writes: readonly CheckpointInput[],
   replace: boolean,
-): Promise<ChangeRow[]> {
-  return db.query<ChangeRow>(replace ? SAVE_LATEST : SAVE_ONCE, [
+): Promise<SavedRow[]> {
+  return db.query<SavedRow>(replace ? SAVE_LATEST : SAVE_ONCE, [
     pgArray(writes.map((w) => w.jobId)),
     pgArray(writes.map((w) => w.attempt)),
     pgTextArray(writes.map((w) => w.key)),

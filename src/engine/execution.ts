@@ -35,10 +35,10 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
       const jobs = new Set<string>();
       const round = rest.filter((w) => !jobs.has(w.jobId) && jobs.add(w.jobId));
       rest = rest.filter((w) => !round.includes(w));
-      for (const replace of [true, false]) {
-        const part = round.filter((w) => (w.kind !== 'STEP') === replace);
+      for (const existing of ['replace', 'refuse'] as const) {
+        const part = round.filter((w) => (w.kind === 'STEP') === (existing === 'refuse'));
         if (part.length === 0) continue;
-        const rows = await saveCheckpoints(db, part.map(toInput), replace);
+        const rows = await saveCheckpoints(db, part.map(toInput), existing);
         announce(channel, rows);
         const saved = new Set(rows.map((r) => r.id));
         for (const w of part) fates.set(w, saved.has(w.jobId) ? undefined : new LeaseLost(w.jobId, w.attempt));
@@ -47,7 +47,7 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
     return writes.map((w) => fates.get(w));
   }
 
-  async function existing(executor: Executor, write: { jobId: string; epoch: number; key: string }) {
+  async function savedBefore(executor: Executor, write: { jobId: string; epoch: number; key: string }) {
     const row = await checkpointByKey(executor, write.jobId, write.epoch, write.key);
     return { data: row?.data ?? null, existed: true };
   }
@@ -123,7 +123,7 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
       try {
         await save.add(write);
       } catch (error) {
-        if (write.kind === 'STEP' && isUniqueViolation(error)) return existing(db, write);
+        if (write.kind === 'STEP' && isUniqueViolation(error)) return savedBefore(db, write);
         throw error;
       }
       return { data: JSON.parse(write.data), existed: false };
@@ -136,10 +136,10 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
           async (tx) => {
             write = await fn(tx);
             // The fence comes last, so that the job's row is locked for microseconds and not for the length of `fn`.
-            const saved = await saveCheckpoints(tx, [toInput(write)], write.kind !== 'STEP');
+            const saved = await saveCheckpoints(tx, [toInput(write)], write.kind === 'STEP' ? 'refuse' : 'advance');
             if (saved.length === 0) throw new LeaseLost(jobId, attempt);
             // The commit of an earlier try, whose answer was lost, came after all: these writes are its repetition.
-            if (saved.some((row) => !row.advanced)) throw new AlreadySaved();
+            if (saved.some((row) => !row.saved)) throw new AlreadySaved();
             return saved;
           },
           { timeoutMs: USER_TRANSACTION_MS },
@@ -148,7 +148,7 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
         return { data: JSON.parse(write?.data ?? 'null'), existed: false };
       } catch (error) {
         const done = error instanceof AlreadySaved || isUniqueViolation(error, 'checkpoints_job_id_epoch_key_pk');
-        if (write && done) return existing(db, write);
+        if (write && done) return savedBefore(db, write);
         throw error;
       }
     },

@@ -31,7 +31,7 @@ l as materialized (
 // The fence is the lock: it holds the state row, proves that the attempt owns the job, and takes the next seq.
 // STEP keys are inserted and never replaced: a conflict (23505) means that the step was done before, and nothing of
 // this statement remains.
-const saveSql = (replace: boolean) => `
+const saveSql = (existing: 'refuse' | 'replace' | 'advance') => `
 with t as materialized (select clock_timestamp() as now),
 i as materialized (
   select * from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
@@ -57,13 +57,13 @@ k as (
          m.error_samples::json, m.changed_at, m.changed_at
   from m
   ${
-    replace
-      ? `on conflict (job_id, epoch, key) do update
+    existing === 'refuse'
+      ? ''
+      : `on conflict (job_id, epoch, key) do update
   set sequence = excluded.sequence, kind = excluded.kind, data = excluded.data, attempt = excluded.attempt,
       processed = excluded.processed, succeeded = excluded.succeeded, failed = excluded.failed,
       error_samples = coalesce(excluded.error_samples, c.error_samples), updated_at = excluded.updated_at
-  where c.processed is null or excluded.processed is null or excluded.processed > c.processed`
-      : ''
+  ${existing === 'advance' ? 'where c.processed is null or excluded.processed is null or excluded.processed > c.processed' : ''}`
   }
   returning c.job_id
 ),
@@ -74,25 +74,26 @@ v as materialized (
   from m
 ),
 ${WRITE_EVENTS}
-select ${CHANGE_COLUMNS}, exists (select 1 from k where k.job_id = v.id) as advanced
+select ${CHANGE_COLUMNS}, exists (select 1 from k where k.job_id = v.id) as saved
 from v`;
 
-const SAVE_ONCE = saveSql(false);
-const SAVE_LATEST = saveSql(true);
+const SAVE = { refuse: saveSql('refuse'), replace: saveSql('replace'), advance: saveSql('advance') };
 
-/** `advanced`: false when the key was saved already with as much or more processed; then it was left as it is. */
-export type SavedRow = ChangeRow & { advanced: boolean };
+/** `saved`: false when `advance` found the key saved with as much or more processed, and left it as it was. */
+export type SavedRow = ChangeRow & { saved: boolean };
 
 /**
  * Saves checkpoints, at most one per job, each with its event. Jobs that the attempt no longer owns are left out of
- * the answer. With `replace` false an existing key fails the whole statement with 23505 on `checkpoints`.
+ * the answer.
+ * @param existing what becomes of a key that is there: `refuse` fails the whole statement with 23505 on `checkpoints`,
+ *   `replace` takes the new, `advance` takes the new only if it has processed more
  */
 export function saveCheckpoints(
   db: Executor,
   writes: readonly CheckpointInput[],
-  replace: boolean,
+  existing: keyof typeof SAVE,
 ): Promise<SavedRow[]> {
-  return db.query<SavedRow>(replace ? SAVE_LATEST : SAVE_ONCE, [
+  return db.query<SavedRow>(SAVE[existing], [
     pgArray(writes.map((w) => w.jobId)),
     pgArray(writes.map((w) => w.attempt)),
     pgTextArray(writes.map((w) => w.key)),

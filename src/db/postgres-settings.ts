@@ -48,12 +48,26 @@ export function clientSettings(options: PoolOptions): Options<Record<string, Pos
   };
 }
 
+/**
+ * The statements of transitions are written so that they have one plan only, by indexes; making it anew for each call
+ * takes longer than running it, and one that is kept from a moment when the tables were empty must not be a scan of the
+ * whole. (`jit` would be drawn in by the cost that stands for "off".)
+ */
+const ONE_PLAN = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off', jit: 'off' };
+/** The best plan of a list depends on its filters' values: one made for all of them scans a million rows. */
+const PLAN_EACH = { plan_cache_mode: 'force_custom_plan', jit: 'off' };
+
+function planning(purpose: Purpose) {
+  if (purpose === 'user') return {};
+  return purpose === 'read' ? PLAN_EACH : ONE_PLAN;
+}
+
 function sessionLimits({ purpose, answerMs }: PoolOptions) {
   return {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     ...(answerMs === undefined ? {} : { statement_timeout: answerMs }),
-    // The best plan of a list depends on its filters' values: a plan made for all of them scans a million rows.
-    ...(purpose === 'read' ? { default_transaction_read_only: true, plan_cache_mode: 'force_custom_plan' } : {}),
+    ...(purpose === 'read' ? { default_transaction_read_only: true } : {}),
+    ...planning(purpose),
   };
 }
 

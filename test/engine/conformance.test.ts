@@ -207,13 +207,18 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
     const id = await insert({ state: 'RUNNING', workerId: b.workerId });
     let attempt = 1;
     for (let i = 0; i < 20; i++) {
-      await b.engine.execution.settle(end(id, { attempt, outcome: 'RELEASED', error }));
+      await b.engine.execution.settle(end(id, { attempt, outcome: 'RELEASED' }));
       expect((await snapshot(id)).state).toMatchObject({ state: 'QUEUED', failures: 0 });
       const [job] = await claim();
       attempt = job?.attempt as number;
     }
-    await b.engine.execution.settle(end(id, { attempt, outcome: 'RELEASED', error }));
-    expect((await snapshot(id)).state).toMatchObject({ state: 'QUEUED', failures: 1, stalls: 1 });
+    await b.engine.execution.settle(end(id, { attempt, outcome: 'CANCELED' }));
+    expect((await snapshot(id)).state).toMatchObject({
+      state: 'QUEUED',
+      failures: 1,
+      stalls: 1,
+      error: { code: 'STALLED' },
+    });
   });
 
   test('a paused queue gives nothing, and neither does a worker whose lease is over', async () => {

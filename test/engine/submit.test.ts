@@ -200,6 +200,19 @@ describe.each(databases())('submitting on $name', ({ open }) => {
     expect(second.jobId).not.toBe(first.jobId);
   });
 
+  test('a key that holds until its job is finished neither expires nor is pruned before, whatever its age', async () => {
+    const request = { task: 'echo', idempotencyKey: 'while-it-runs', keyScope: 'UNTIL_FINISHED' } as const;
+    const first = await engine.jobs.submit(me, { ...request, input: 1 });
+    await database.submit.query(`update waymark.idempotency_keys set expires_at = now() where key = 'while-it-runs'`);
+    await engine.maintenance.prune();
+    const again = await engine.jobs.submit(me, { ...request, input: 2 });
+    expect(again).toMatchObject({ jobId: first.jobId, deduplicated: true });
+    await engine.jobs.cancel(me, first.jobId);
+    const next = await engine.jobs.submit(me, { ...request, input: 3 });
+    expect(next.deduplicated).toBe(false);
+    expect(next.jobId).not.toBe(first.jobId);
+  });
+
   test('a caller’s own transaction decides: the job exists if and only if it commits', async () => {
     const submitIn = (fail: boolean) =>
       database.submit.transaction(async (tx) => {

@@ -24,6 +24,13 @@ export interface SettleInput {
   progress: string | null;
 }
 
+// A handler that says it was canceled when nobody asked has only been stopped: the job is handed back.
+const HANDED_BACK = `(i.outcome = 'RELEASED' or i.outcome = 'CANCELED' and s.cancel_requested_at is null)`;
+const TOO_OFTEN = `s.releases >= ${MAX_RELEASES_IN_A_ROW}`;
+const TOO_OFTEN_ERROR = `json_build_object('code', 'STALLED', 'message', 'handed back ${MAX_RELEASES_IN_A_ROW + 1} times in a row',
+           'retryable', true, 'attempt', s.attempt,
+           'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text`;
+
 // The lock comes first and in id order: the list is sorted, and LATERAL probes the primary key once for each of its
 // rows, whatever the planner believes of the list's length. Every decision below reads the locked row, the newest
 // version, so that a cancel that was requested a moment ago is seen. SKIP LOCKED: a row held by another (a user's transaction about to
@@ -40,10 +47,11 @@ i as materialized (
 l as materialized (
   select s.id, s.tenant, s.task, s.queue, s.run, s.attempt, s.failures, s.max_attempts, s.stalls, s.releases,
          s.suspensions, s.cancel_requested_at, s.cancel_requested_by, s.cancel_reason, s.changed_at,
-         i.digest, i.result, i.result_digest, i.error, i.full_error, i.retryable, i.delay_ms, i.reason, i.forced,
+         i.digest, i.result, i.result_digest, i.retryable, i.delay_ms, i.reason, i.forced,
          i.progress,
-         case when i.outcome = 'RELEASED' and s.releases >= ${MAX_RELEASES_IN_A_ROW} then 'STALLED'
-              when i.outcome = 'CANCELED' and s.cancel_requested_at is null then 'RELEASED'
+         case when ${HANDED_BACK} and ${TOO_OFTEN} then ${TOO_OFTEN_ERROR} else i.error end as error,
+         case when ${HANDED_BACK} and ${TOO_OFTEN} then ${TOO_OFTEN_ERROR} else i.full_error end as full_error,
+         case when ${HANDED_BACK} then case when ${TOO_OFTEN} then 'STALLED' else 'RELEASED' end
               else i.outcome end as outcome
   from i cross join lateral (
     select * from waymark.job_states s

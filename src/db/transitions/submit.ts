@@ -67,9 +67,9 @@ k as (
            case when f.free then excluded.scope else k.scope end,
            case when f.free then excluded.created_at else k.created_at end,
            case when f.free then excluded.expires_at else k.expires_at end
-    from (select k.expires_at <= excluded.created_at
-              or (k.scope = 'UNTIL_FINISHED' and exists (
-                    select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)) as free) f
+    from (select case when k.scope = 'UNTIL_FINISHED' then not exists (
+                        select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is null)
+                      else k.expires_at <= excluded.created_at end as free) f
   )
   returning k.tenant, k.name, k.key, k.job_id, k.digest, k.scope
 ),

@@ -52,6 +52,8 @@ with t as materialized (select clock_timestamp() as now),
 k as materialized (
   select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k, t
   where k.expires_at <= t.now
+    and (k.scope <> 'UNTIL_FINISHED' or not exists (
+      select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is null))
   order by k.tenant, k.kind, k.name, k.key
   limit $1::int
   for update skip locked

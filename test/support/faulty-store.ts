@@ -15,9 +15,11 @@ export type Fault = (typeof FAULTS)[number];
 
 const HANDLES = ['submit', 'work', 'beat', 'read', 'maintenance'] as const satisfies readonly (keyof Database)[];
 
+export type Handle = (typeof HANDLES)[number];
+
 /** One statement outside a transaction, or one whole transaction. */
 export interface StoreCall {
-  readonly handle: (typeof HANDLES)[number];
+  readonly handle: Handle;
   readonly kind: 'query' | 'transaction';
 }
 
@@ -27,8 +29,8 @@ export type FaultPlan = (call: StoreCall) => Fault | null;
 /** How likely each fault is, from 0 to 1. */
 export type FaultRates = Readonly<Record<Fault, number>>;
 
-/** How often each fault was met, for a trial to show that it was one. */
-export type FaultCounts = Record<Fault, number>;
+/** How often each fault was met at each handle, for a trial to show that it was one. */
+export type FaultCounts = Record<Handle, Record<Fault, number>>;
 
 /**
  * `database` with the faults of `plan` at all its handles. What a user reads and writes through Drizzle (`user`) is left
@@ -41,13 +43,14 @@ export function faultyDatabase<D extends Database>(database: D, plan: FaultPlan)
 
 /** Faults by chance; `counts` tells how many there were. */
 export function randomFaults(rates: FaultRates, random: () => number): { plan: FaultPlan; counts: FaultCounts } {
-  const counts: FaultCounts = { refused: 0, 'timed out': 0, 'lost answer': 0 };
-  const plan = (): Fault | null => {
+  const none = () => ({ refused: 0, 'timed out': 0, 'lost answer': 0 });
+  const counts: FaultCounts = { submit: none(), work: none(), beat: none(), read: none(), maintenance: none() };
+  const plan: FaultPlan = ({ handle }) => {
     let left = random();
     for (const fault of FAULTS) {
       left -= rates[fault];
       if (left >= 0) continue;
-      counts[fault]++;
+      counts[handle][fault]++;
       return fault;
     }
     return null;
@@ -89,10 +92,10 @@ export function faulty(store: Store, rates: FaultRates, random?: () => number): 
 class FaultyDb implements Db {
   readonly kind = 'db';
   readonly #db: Db;
-  readonly #handle: StoreCall['handle'];
+  readonly #handle: Handle;
   readonly #plan: FaultPlan;
 
-  constructor(db: Db, handle: StoreCall['handle'], plan: FaultPlan) {
+  constructor(db: Db, handle: Handle, plan: FaultPlan) {
     this.#db = db;
     this.#handle = handle;
     this.#plan = plan;

@@ -8,7 +8,9 @@ const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
   select s.id, s.tenant, s.task, s.queue, s.state,
-         exists (select 1 from waymark.idempotency_keys k where k.job_id = s.id and k.expires_at > t.now) as keyed
+         exists (
+           select 1 from waymark.idempotency_keys k
+           where k.job_id = s.id and k.scope <> 'UNTIL_FINISHED' and k.expires_at > t.now) as keyed
   from waymark.job_states s, t
   where s.state = '${state}' and s.finished_at < t.now - $1::bigint * interval '1 millisecond' and s.pruned_at is null
   order by s.finished_at, s.id

@@ -33,7 +33,8 @@ const TOO_OFTEN_ERROR = `json_build_object('code', 'STALLED', 'message', 'handed
 
 // The lock comes first and in id order: the list is sorted, and LATERAL probes the primary key once for each of its
 // rows, whatever the planner believes of the list's length. Every decision below reads the locked row, the newest
-// version, so that a cancel that was requested a moment ago is seen. SKIP LOCKED: a row held by another (a user's transaction about to
+// version, so that a cancel that was requested a moment ago is seen. RUNNING is said as "has a worker" (a constraint makes
+// them equal): by the state's name the planner would walk the index of running jobs for every entry. SKIP LOCKED: a row held by another (a user's transaction about to
 // save a checkpoint) must not hold up the batch; the caller settles it alone.
 const settleSql = (skipLocked: boolean) => `
 with t as materialized (select clock_timestamp() as now),
@@ -55,7 +56,7 @@ l as materialized (
               else i.outcome end as outcome
   from i cross join lateral (
     select * from waymark.job_states s
-    where s.id = i.id and s.state = 'RUNNING' and s.attempt = i.attempt
+    where s.id = i.id and s.worker_id is not null and s.attempt = i.attempt
     for no key update${skipLocked ? ' skip locked' : ''}
   ) s
 ),
@@ -95,7 +96,7 @@ m as (
       cancel_forced = s.cancel_forced or (d.to_state = 'CANCELED' and d.forced),
       progress = coalesce(d.progress::json, s.progress)
   from d
-  where s.id = d.id and s.state = 'RUNNING' and s.attempt = d.attempt
+  where s.id = d.id and s.worker_id is not null and s.attempt = d.attempt
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at, s.run_at, d.outcome, d.digest, d.result, d.error, d.full_error, d.reason,
             d.cancel_requested_by, d.cancel_reason

@@ -23,7 +23,7 @@ const LOCK_OWNED = `
 l as materialized (
   select i.* from i cross join lateral (
     select s.id from waymark.job_states s
-    where s.id = i.id and s.state = 'RUNNING' and s.attempt = i.attempt
+    where s.id = i.id and s.worker_id is not null and s.attempt = i.attempt
     for no key update
   ) s
 )`;

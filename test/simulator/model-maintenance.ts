@@ -64,7 +64,7 @@ function endAll(world: World, which: (job: ModelJob) => boolean, outcome: 'STALL
 }
 
 /**
- * What is past its retention goes. Of a job with a live key the bare row stays, so that the key still answers; it goes
+ * What is past its retention goes. Of a job whose key holds the bare row stays, so that the key still answers; it goes
  * with its key, or when the key belongs to another job.
  */
 export function prune(world: World): Answer {
@@ -74,13 +74,13 @@ export function prune(world: World): Answer {
     for (const job of world.jobs.filter((j) => j.state === state && !j.pruned && old(j))) {
       pruned++;
       const key = keyOf(world, job);
-      if (key && key.expiresAt > world.now) strip(job);
+      if (key && !isFree(world, key)) strip(job);
       else remove(world, job);
     }
   }
   for (const [name, key] of world.keys) {
     if (key.expiresAt > world.now) continue;
-    if (key.scope === 'UNTIL_FINISHED' && !isFree(world, key)) continue;
+    if (!isFree(world, key)) continue;
     pruned++;
     world.keys.delete(name);
     const job = jobOf(world, key.jobId);

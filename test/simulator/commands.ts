@@ -148,15 +148,25 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
+const oldest: Target = { job: 0, late: false, attempt: 0 };
 const hours = (n: number) => of<'advance'>({ do: 'advance', hours: n });
 
 /** What chance alone would hardly ever put together. */
 const story: fc.Arbitrary<Action[]> = fc.oneof(
-  // A worker that dies under its jobs.
+  // A worker that dies under its jobs, and the next one, too.
   fc.tuple(claim, hours(4), pass('rescue'), pass('boot')),
+  fc.tuple(claim, hours(4), pass('rescue'), pass('boot'), claim, hours(4), pass('rescue'), pass('boot')),
   // An attempt that gets somewhere, and what comes after it.
   fc.tuple(claim, save, save, end),
-  fc.tuple(save, save, end, of<'retry'>({ do: 'retry', job, run: 'any', from: 'checkpoint', key })),
+  fc
+    .tuple(claim, save, save, end)
+    .map(([first, a, b, last]): Action[] => [
+      first,
+      { ...a, at: oldest, key: 'a' },
+      { ...b, at: oldest, key: 'b' },
+      { ...last, at: oldest },
+      ...[0, 1, 2].map((of): Action => ({ do: 'retry', job: of, run: 'any', from: 'checkpoint', key: 'a' })),
+    ]),
   fc.tuple(claim, save, cancel, end, retry),
   // A finished job that grows old while its key lives, and one that does not.
   fc.tuple(end, hours(24), pass('prune'), submit),

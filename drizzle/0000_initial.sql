@@ -112,6 +112,7 @@ CREATE TABLE "waymark"."workers" (
 	"heartbeat_at" timestamp with time zone NOT NULL,
 	"lease_until" timestamp with time zone NOT NULL,
 	"blocked_since" timestamp with time zone,
+	"hung" boolean DEFAULT false NOT NULL,
 	CONSTRAINT "workers_state" CHECK ("waymark"."workers"."state" in ('ACTIVE', 'DRAINING', 'LOST'))
 );
 --> statement-breakpoint
@@ -349,6 +350,7 @@ CREATE INDEX "job_states_stage" ON "waymark"."job_states" USING btree ("run_at")
 CREATE INDEX "job_states_running" ON "waymark"."job_states" USING btree ("worker_id") WHERE "waymark"."job_states"."state" = 'RUNNING';--> statement-breakpoint
 CREATE INDEX "job_states_waiting" ON "waymark"."job_states" USING btree ("state","id") WHERE "waymark"."job_states"."state" in ('DEFERRED', 'WAITING_FOR_REVIEW');--> statement-breakpoint
 CREATE INDEX "job_states_finished" ON "waymark"."job_states" USING btree ("state","finished_at","id") WHERE "waymark"."job_states"."finished_at" is not null and "waymark"."job_states"."pruned_at" is null;--> statement-breakpoint
+CREATE INDEX "job_states_bare" ON "waymark"."job_states" USING btree ("pruned_at") WHERE "waymark"."job_states"."pruned_at" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_list" ON "waymark"."jobs" USING btree ("tenant","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_list_task" ON "waymark"."jobs" USING btree ("tenant","task","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_key") WHERE "waymark"."jobs"."idempotency_key" is not null;--> statement-breakpoint

@@ -32,6 +32,7 @@ export function makeWorker(
     execution: engine.execution,
     channel,
     db: database.work.user,
+    databaseUrl: config.databaseUrl,
     log,
     options: { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes },
   });

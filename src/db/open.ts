@@ -21,7 +21,7 @@ export interface OpenOptions {
    * until a pooler refuses the start parameters of a session, which the usual ones do.
    */
   prepare?: boolean;
-  /** Connections at most, by purpose. They are opened when needed and, but for the beat's, closed when idle. */
+  /** Connections at most, by purpose. They are opened when needed and closed when idle. */
   poolSizes?: Partial<Record<Purpose, number>>;
   /** Shown in `pg_stat_activity`, followed by the purpose. Default `waymark`. */
   applicationName?: string;

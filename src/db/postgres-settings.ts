@@ -34,8 +34,8 @@ export function clientSettings(options: PoolOptions): Options<Record<string, Pos
     connect_timeout: CONNECT_TIMEOUT_S,
     // Else each connection starts with a query for readers of arrays; values.ts has better ones.
     fetch_types: false,
-    // The beat goes on for ever; the others give their connections back when there is nothing to do.
-    ...(purpose === 'beat' ? {} : { idle_timeout: IDLE_CLOSE_S }),
+    // Connections are given back when there is nothing to do.
+    idle_timeout: IDLE_CLOSE_S,
     backoff: (tries: number) => Math.min(2 ** tries / 20, MAX_BACKOFF_S) * (0.5 + Math.random() / 2),
     onnotice: (notice) => log.debug({ notice }, 'notice from Postgres'),
     types: TYPES,

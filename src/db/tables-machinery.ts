@@ -39,6 +39,8 @@ export const workers = waymark.table(
     heartbeatAt: at('heartbeat_at').notNull(),
     leaseUntil: at('lease_until').notNull(),
     blockedSince: at('blocked_since'),
+    /** Its event loop was blocked for longer than allowed, so it gave its lease up. */
+    hung: boolean('hung').notNull().default(false),
   },
   (t) => [
     index('workers_lease').on(t.leaseUntil).where(sql`${t.state} <> 'LOST'`),

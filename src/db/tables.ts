@@ -86,6 +86,7 @@ export const jobStates = waymark.table(
     index('job_states_finished')
       .on(t.state, t.finishedAt, t.id)
       .where(sql`${t.finishedAt} is not null and ${t.prunedAt} is null`),
+    index('job_states_bare').on(t.prunedAt).where(sql`${t.prunedAt} is not null`),
     check('job_states_state', sql`${t.state} in (${list(JOB_STATES)})`),
     check('job_states_finished_at', sql`(${t.finishedAt} is not null) = (${t.state} in (${list(TERMINAL_STATES)}))`),
     check('job_states_worker', sql`(${t.workerId} is not null) = (${t.state} = 'RUNNING')`),

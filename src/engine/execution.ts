@@ -8,9 +8,10 @@ import { claim } from '../db/transitions/claim.ts';
 import type { Database, Executor } from '../db/types.ts';
 import { appendLogs, type CheckpointInput, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
-import { beat, markStopped, registerWorker } from '../db/writes/workers.ts';
+import { markStopped, registerWorker } from '../db/writes/workers.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { createBatcher } from './batcher.ts';
+import { sendBeat } from './beat.ts';
 import { announce } from './commit.ts';
 import { createSettle } from './settle.ts';
 import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
@@ -79,21 +80,7 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
       });
     },
 
-    async beat(workerId, status) {
-      const rows = await beat(database.beat, workerId, status);
-      return {
-        alive: rows.length > 0,
-        jobs: rows.flatMap((row) =>
-          row.jobId === null || row.attempt === null
-            ? []
-            : {
-                jobId: row.jobId,
-                attempt: row.attempt,
-                cancel: row.cancelRequested ? { by: row.cancelRequestedBy, reason: row.cancelReason } : null,
-              },
-        ),
-      };
-    },
+    beat: (workerId, status) => sendBeat(database.beat, workerId, status),
 
     async claim(workerId, request) {
       const rows = await claim(db, workerId, request);

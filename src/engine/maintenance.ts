@@ -2,7 +2,7 @@ import { retryDelay } from '../core/backoff.ts';
 import type { JobErrorData } from '../core/event.ts';
 import { nextDue, stage } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
-import { foldCounts, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
+import { foldCounts, pruneBare, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
 import { vacuumHotTables } from '../db/writes/vacuum.ts';
 import {
   abandonedAttempts,
@@ -33,20 +33,22 @@ const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 export function createMaintenance(database: Database, channel: LiveChannel, options: EngineOptions): MaintenanceEngine {
   const db = database.maintenance;
   let vacuumedAt = performance.now();
+  /** A longer pause between two passes may have kept this process's own worker from beating, too. */
+  const maxGapMs = Math.max(2 * options.sweepMs, (options.leaseMs * 2) / 3);
   /** Since when, and until when, this process has been in unbroken contact with Postgres. */
   let contact: { since: number; until: number } | null = null;
 
   async function inContactForALease(): Promise<boolean> {
     const now = performance.now();
     // A process that was stopped for a while has seen nothing meanwhile, whatever the clock says.
-    if (!contact || now - contact.until > options.leaseMs + 2 * options.sweepMs) contact = { since: now, until: now };
+    if (!contact || now - contact.until > maxGapMs) contact = { since: now, until: now };
     const upFor = await serverUptime(db);
     contact.until = performance.now();
     return now - contact.since >= options.leaseMs && upFor >= options.leaseMs;
   }
 
   async function rescueAbandoned(): Promise<number> {
-    return drain(async () => settleAll(await abandonedAttempts(db, RESCUE_BATCH), 'STALLED'), RESCUE_BATCH);
+    return drain(async () => settleAll(await abandonedAttempts(db, RESCUE_BATCH), outcomeOfLoss), RESCUE_BATCH);
   }
 
   /** Runs a bounded batch until it comes back short. */
@@ -60,20 +62,21 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
     return total;
   }
 
-  async function settleAll(rows: RescueRow[], outcome: 'STALLED' | 'NOT_ADVANCING'): Promise<number> {
+  async function settleAll(rows: RescueRow[], outcomeOf: (row: RescueRow) => RescueOutcome): Promise<number> {
     if (rows.length === 0) return 0;
     const settling = await settleBatch(
       db,
       channel,
-      rows.map((row) =>
-        toInput({
+      rows.map((row) => {
+        const outcome = outcomeOf(row);
+        return toInput({
           jobId: row.jobId,
           attempt: row.attempt,
           outcome,
           error: rescueError(row, outcome),
           delayMs: retryDelay(row.backoff, row.failures + 1, Math.random()),
-        }),
-      ),
+        });
+      }),
     );
     const fates = await Promise.all(settling);
     for (const { workerId } of rows) channel.publishNudge(workerId);
@@ -98,7 +101,10 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
         for (const id of lost) channel.publishNudge(id);
         const rescued =
           (await rescueAbandoned()) +
-          (await drain(async () => settleAll(await stuckAttempts(db, RESCUE_BATCH), 'NOT_ADVANCING'), RESCUE_BATCH));
+          (await drain(
+            async () => settleAll(await stuckAttempts(db, RESCUE_BATCH), () => 'NOT_ADVANCING'),
+            RESCUE_BATCH,
+          ));
         await forgetWorkers(db, FORGET_WORKERS_MS);
         return { lostWorkers: lost.length, rescued };
       } catch (error) {
@@ -113,7 +119,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
     },
 
     async prune() {
-      const { completed, failed, canceled } = options.retainMs;
+      const { completed, failed, canceled, keys } = options.retainMs;
       let pruned = 0;
       for (const [state, ms] of [
         ['COMPLETED', completed],
@@ -126,6 +132,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
         }, PRUNE_BATCH);
       }
       pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
+      pruned += await drain(() => pruneBare(db, keys, PRUNE_BATCH), PRUNE_BATCH);
       await pruneStats(db, KEEP_STATS_MS);
       if (database.kind === 'embedded' && performance.now() - vacuumedAt > VACUUM_EVERY_MS) {
         vacuumedAt = performance.now();
@@ -140,19 +147,29 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
   };
 }
 
+type RescueOutcome = 'STALLED' | 'NOT_ADVANCING';
+
+function outcomeOfLoss(row: RescueRow): RescueOutcome {
+  return row.hung ? 'NOT_ADVANCING' : 'STALLED';
+}
+
 /** What is recorded when nobody is left to say why. A job that lost every worker it had is named for what it is. */
-function rescueError(row: RescueRow, outcome: 'STALLED' | 'NOT_ADVANCING'): JobErrorData {
+function rescueError(row: RescueRow, outcome: RescueOutcome): JobErrorData {
   const last = row.failures + 1 >= row.maxAttempts;
   const poison = outcome === 'STALLED' && last && row.stalls + 1 >= row.maxAttempts && row.maxAttempts > 1;
   return {
     code: poison ? 'POISON' : outcome,
-    message: poison
-      ? `each of its ${row.maxAttempts} attempts lost its worker`
-      : outcome === 'STALLED'
-        ? 'the lease of its worker was over'
-        : 'no progress or checkpoint for longer than the task allows',
+    message: rescueMessage(row, outcome, poison),
     retryable: true,
     attempt: row.attempt,
     at: new Date().toISOString(),
   };
+}
+
+function rescueMessage(row: RescueRow, outcome: RescueOutcome, poison: boolean): string {
+  if (poison) return `each of its ${row.maxAttempts} attempts lost its worker`;
+  if (outcome === 'STALLED') return 'the lease of its worker was over';
+  return row.hung
+    ? 'the event loop of its worker was blocked for longer than WAYMARK_MAX_BLOCK'
+    : 'no progress or checkpoint for longer than the task allows';
 }

@@ -132,6 +132,18 @@ export interface AttemptEnd {
 /** What became of an AttemptEnd. `lost`: the attempt no longer owned the job and nothing was written. */
 export type SettleResult = { status: 'settled' | 'repeated'; state: JobState } | { status: 'lost' };
 
+/** What a worker says of itself with a beat. */
+export interface BeatStatus {
+  leaseMs: number;
+  /** Slots in use. */
+  busy: number;
+  draining: boolean;
+  /** Its event loop was blocked since the last beat. */
+  blocked: boolean;
+  /** Blocked for longer than is allowed: this beat is the last one and gives the lease up. Default false. */
+  hung?: boolean;
+}
+
 export interface BeatAnswer {
   /** False: the worker is LOST (or unknown) and must go on under a new id. */
   alive: boolean;
@@ -180,10 +192,7 @@ export interface ExecutionEngine {
     leaseMs: number;
   }): Promise<void>;
   /** Renews the lease and reads what the worker owns. Locks no job row. */
-  beat(
-    workerId: string,
-    status: { busy: number; draining: boolean; blocked: boolean; leaseMs: number },
-  ): Promise<BeatAnswer>;
+  beat(workerId: string, status: BeatStatus): Promise<BeatAnswer>;
   /** Takes up to `limit` jobs. Empty when the worker's lease is over. */
   claim(
     workerId: string,

@@ -13,6 +13,16 @@ export function attemptKey(job: { jobId: string; attempt: number }): string {
   return `${job.jobId}#${job.attempt}`;
 }
 
+/** What an attempt must know of the lease that covers it. */
+export interface Cover {
+  /** By the worker's own clock. */
+  readonly alive: boolean;
+  /** Resolves when it is known again whether the lease lasts; at once while it does. */
+  sure(): Promise<void>;
+}
+
+const ALWAYS: Cover = { alive: true, sure: async () => {} };
+
 /** One attempt while this worker holds a slot for it: what it was told, and whether it may still write. */
 export class Attempt {
   readonly job: ClaimedJob;
@@ -22,6 +32,7 @@ export class Attempt {
   readonly workerId: string;
   /** By `monotonicMs`. */
   readonly startedAt = monotonicMs();
+  readonly #cover: Cover;
   readonly #controller = new AbortController();
   readonly #listeners: ((kind: AbortKind) => void)[] = [];
   readonly #waiting = new Set<() => void>();
@@ -37,7 +48,8 @@ export class Attempt {
   /** Resolves when `cancelDelivered` was told to the store, or could not be. */
   cancelDelivery: Promise<void> | null = null;
 
-  constructor(job: ClaimedJob, task: AnyTask, workerId: string) {
+  constructor(job: ClaimedJob, task: AnyTask, workerId: string, cover: Cover = ALWAYS) {
+    this.#cover = cover;
     this.job = job;
     this.task = task;
     this.workerId = workerId;
@@ -121,6 +133,15 @@ export class Attempt {
   /** @throws AttemptAborted when nothing may be written any more */
   assertWritable(): void {
     if (!this.writable) throw this.#refusal();
+  }
+
+  /**
+   * For what comes before work that cannot be taken back: a handler that has just blocked the loop for a whole lease may
+   * not know yet that its job is another's. @throws AttemptAborted when it is
+   */
+  async assertOwned(): Promise<void> {
+    if (!this.#cover.alive) await this.unlessOver(this.#cover.sure());
+    this.assertWritable();
   }
 
   #refusal(): AttemptAborted {

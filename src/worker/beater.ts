@@ -1,7 +1,7 @@
 import type { BeatAnswer } from '../engine/types.ts';
 import { after, detached, monotonicMs } from './timing.ts';
 
-/** What a beater is made of. Times are of `monotonicMs` of the thread that made the beater. */
+/** What a beater is made of. Times are of `monotonicMs`. */
 export interface BeaterParts {
   heartbeatMs: number;
   /** One beat: renews the lease and reads what the worker owns. */
@@ -11,11 +11,7 @@ export interface BeaterParts {
   failed: (error: unknown) => void;
 }
 
-/**
- * Sends the beats of one boot. The timer here runs in the handlers' own thread, so a handler that blocks the loop blocks
- * the beats too; one with a thread of its own takes its place by keeping to this interface: it must then itself stop
- * beating when the handlers' loop has been blocked for too long, and convert `sentAt` to this thread's clock.
- */
+/** Sends the beats of one boot. */
 export interface Beater {
   /** Beats at once, then every `heartbeatMs`. A second call does nothing. */
   start(): void;
@@ -28,7 +24,7 @@ export interface Beater {
 /** A store that does not answer must not end the beats, nor be sent beats without end. */
 const MAX_UNDER_WAY = 3;
 
-/** Beats by a timer of this thread. */
+/** Beats by a timer of this thread: whatever blocks its loop keeps the beats back, too. */
 export function createTimerBeater({ heartbeatMs, beat, answered, failed }: BeaterParts): Beater {
   let prevent: (() => void) | null = null;
   let stopped = false;

@@ -4,10 +4,14 @@ import type { Logger } from '../core/log.ts';
 import type { TaskDefinition } from '../core/task.ts';
 import type { ExecutionEngine } from '../engine/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
+import type { Cover } from './attempt.ts';
+import type { BeatPulse } from './beat-messages.ts';
+import { type Beater, type BeaterParts, createTimerBeater } from './beater.ts';
 import { type ClaimCount, Lease } from './lease.ts';
 import { LoopMonitor } from './loop-monitor.ts';
 import { register } from './registration.ts';
 import type { Roster } from './roster.ts';
+import { BeatThread } from './thread-beater.ts';
 import { settledWithin } from './timing.ts';
 
 export interface BootsParts {
@@ -22,11 +26,19 @@ export interface BootsParts {
   slots: number;
   heartbeatMs: number;
   leaseMs: number;
+  maxBlockMs: number;
+  /** Null: there can be no other connection, so the beats come from this thread. */
+  databaseUrl: string | null;
   draining: () => boolean;
   /** There is a lease again: claim. */
   onLease: () => void;
   onError: (error: unknown) => void;
 }
+
+/** When a connection is dead there must be time for another one within the lease. */
+const MAX_ANSWER_MS = 4_000;
+
+const blockedMs = ({ heartbeatMs }: BootsParts): number => Math.min(1_000, heartbeatMs);
 
 /** The boots of a worker, one after the other: each with an id of its own and one lease that is never taken up again. */
 export class Boots {
@@ -34,18 +46,24 @@ export class Boots {
   readonly #monitor: LoopMonitor;
   #nextId: string;
   #lease: Lease | null = null;
+  #thread: BeatThread | null = null;
   #registering = new AbortController();
   #stopNudges: () => void = () => {};
 
   constructor(parts: BootsParts) {
     this.#parts = parts;
     this.#nextId = parts.firstId;
-    this.#monitor = new LoopMonitor(Math.min(1_000, parts.heartbeatMs), parts.log);
+    this.#monitor = new LoopMonitor(blockedMs(parts), parts.log, () => this.#thread?.pulse(this.#status()));
   }
 
   /** Of the boot under way, else of the next one. */
   get id(): string {
     return this.#lease?.workerId ?? this.#nextId;
+  }
+
+  /** The lease under way. */
+  get cover(): Cover | undefined {
+    return this.#lease ?? undefined;
   }
 
   /** The id to claim for; null while there is no lease. */
@@ -56,6 +74,15 @@ export class Boots {
   /** Registers and opens the first lease. Resolves without one when `cancel` came first. */
   async open(): Promise<void> {
     this.#registering = new AbortController();
+    const { databaseUrl, leaseMs, maxBlockMs, log } = this.#parts;
+    if (databaseUrl !== null) {
+      const answerMs = Math.min(MAX_ANSWER_MS, leaseMs / 3);
+      this.#thread ??= new BeatThread(
+        { databaseUrl, answerMs, maxBlockMs, blockedMs: 2 * blockedMs(this.#parts) },
+        log,
+      );
+      await this.#thread.ready;
+    }
     this.#monitor.start();
     await this.#boot(false);
   }
@@ -76,9 +103,12 @@ export class Boots {
     this.#monitor.stop();
     this.#stopNudges();
     const lease = this.#lease;
+    const thread = this.#thread;
     this.#lease = null;
+    this.#thread = null;
+    lease?.stop();
+    await thread?.end();
     if (lease === null) return;
-    lease.stop();
     await settledWithin(this.#parts.execution.workerStopped(lease.workerId), timeoutMs);
     this.#parts.log.info(
       { workerId: publicId('Worker', lease.workerId), stillRunning: this.#parts.roster.held },
@@ -107,13 +137,19 @@ export class Boots {
   }
 
   #newLease(workerId: string, sentAt: number): Lease {
-    const { execution, roster, claims, heartbeatMs, leaseMs, draining, onLease, onError, log } = this.#parts;
-    const status = () => ({ busy: roster.held, draining: draining(), blocked: this.#monitor.takeBlocked() });
+    const { execution, roster, claims, heartbeatMs, leaseMs, onLease, onError, log } = this.#parts;
+    const thread = this.#thread;
+    const newBeater = (parts: BeaterParts): Beater =>
+      thread?.beater({ workerId, heartbeatMs, leaseMs }, parts) ?? createTimerBeater(parts);
     // The boot is lost for ever; the process is not. It never rejects: whatever the error, it is tried again.
     const onLost = () => void this.#boot(true);
-    return new Lease(
-      { workerId, execution, roster, claims, heartbeatMs, leaseMs, status, onLost, onRenewed: onLease, onError, log },
-      sentAt,
-    );
+    const status = () => this.#status();
+    const calls = { newBeater, status, onLost, onRenewed: onLease, onError };
+    return new Lease({ workerId, execution, roster, claims, heartbeatMs, leaseMs, ...calls, log }, sentAt);
+  }
+
+  #status(): BeatPulse {
+    const { roster, draining } = this.#parts;
+    return { busy: roster.held, draining: draining(), blocked: this.#monitor.takeBlocked() };
   }
 }

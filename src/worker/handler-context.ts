@@ -37,6 +37,7 @@ export function createHandlerContext(parts: ContextParts): HandlerContext {
     const result = (async () => {
       assertOutsideTransaction();
       attempt.assertWritable();
+      await attempt.assertOwned();
       return work();
     })();
     result.catch(() => {});

@@ -1,8 +1,8 @@
 import { publicId } from '../core/ids.ts';
 import type { Logger } from '../core/log.ts';
 import type { BeatAnswer, ExecutionEngine } from '../engine/types.ts';
-import { type Attempt, attemptKey } from './attempt.ts';
-import { type Beater, createTimerBeater } from './beater.ts';
+import { type Attempt, attemptKey, type Cover } from './attempt.ts';
+import type { Beater, BeaterParts } from './beater.ts';
 import type { Roster } from './roster.ts';
 import { after, monotonicMs } from './timing.ts';
 import { Trouble } from './trouble.ts';
@@ -13,9 +13,14 @@ export interface ClaimCount {
   finished: number;
 }
 
+/** A timer later than this was kept waiting by a blocked loop. */
+const LATE_MS = 50;
+
 export interface LeaseParts {
   workerId: string;
   execution: Pick<ExecutionEngine, 'beat' | 'cancelDelivered' | 'settle'>;
+  /** Who sends the beats. */
+  newBeater: (parts: BeaterParts) => Beater;
   roster: Roster;
   claims: Readonly<ClaimCount>;
   heartbeatMs: number;
@@ -34,7 +39,7 @@ export interface LeaseParts {
  * The lease of one boot: beats, and what their answers mean for the handlers. By the worker's own clock it lasts
  * `leaseMs` from the sending of the last beat that was answered, which is never longer than the store thinks.
  */
-export class Lease {
+export class Lease implements Cover {
   readonly #parts: LeaseParts;
   readonly #beater: Beater;
   readonly #trouble: Trouble;
@@ -42,6 +47,9 @@ export class Lease {
   #strangers = new Map<string, number>();
   #ackedAt: number;
   #cutOff = false;
+  #asked = false;
+  /** Those who wait to know whether the lease lasts. */
+  #unsure: (() => void)[] = [];
   #over = false;
   #prevent: () => void = () => {};
 
@@ -50,7 +58,7 @@ export class Lease {
     this.#parts = parts;
     this.#ackedAt = openedAt;
     this.#trouble = new Trouble({ log: parts.log, doing: 'renew the lease', onError: parts.onError });
-    this.#beater = createTimerBeater({
+    this.#beater = parts.newBeater({
       heartbeatMs: parts.heartbeatMs,
       beat: () => parts.execution.beat(parts.workerId, { ...parts.status(), leaseMs: parts.leaseMs }),
       answered: (answer, sentAt) => this.#answered(answer, sentAt),
@@ -67,6 +75,15 @@ export class Lease {
     return !this.#over && monotonicMs() < this.#ackedAt + this.#parts.leaseMs;
   }
 
+  sure(): Promise<void> {
+    if (this.alive || this.#over || this.#cutOff) return Promise.resolve();
+    return new Promise((resolve) => this.#unsure.push(resolve));
+  }
+
+  #known(): void {
+    for (const resolve of this.#unsure.splice(0)) resolve();
+  }
+
   /** A second call does nothing. */
   start(): void {
     this.#arm();
@@ -81,21 +98,30 @@ export class Lease {
   /** No more beats; the lease runs out by itself. A second call does nothing. */
   stop(): void {
     this.#over = true;
+    this.#known();
     this.#prevent();
     this.#beater.stop();
   }
 
   #arm(): void {
     this.#prevent();
-    this.#prevent = after(this.#ackedAt + this.#parts.leaseMs - monotonicMs(), () => this.#ranOut());
+    const endsAt = this.#ackedAt + this.#parts.leaseMs;
+    this.#prevent = after(endsAt - monotonicMs(), () => this.#ranOut(endsAt));
   }
 
   /** Cut off for a whole lease: others may have our jobs by now. Beats go on, in case nobody has. */
-  #ranOut(): void {
+  #ranOut(endsAt: number): void {
     if (this.#over) return;
     // A timer may come a moment early.
     if (this.alive) {
       this.#arm();
+      return;
+    }
+    // One that comes late was held up by a handler, and so were the answers: they are read before anything is given up.
+    if (!this.#asked && monotonicMs() - endsAt > LATE_MS) {
+      this.#asked = true;
+      this.#beater.nudge();
+      this.#prevent = after(this.#parts.heartbeatMs, () => this.#ranOut(endsAt));
       return;
     }
     this.#cutOff = true;
@@ -104,6 +130,7 @@ export class Lease {
       'the lease ran out without an answer of the store; handlers are stopped',
     );
     this.#abandonAll();
+    this.#known();
   }
 
   #answered(answer: BeatAnswer, sentAt: number): void {
@@ -114,11 +141,13 @@ export class Lease {
       return;
     }
     this.#ackedAt = sentAt;
+    this.#asked = false;
     this.#arm();
     this.#deliverCancels(answer);
     this.#stopMissing(answer, sentAt);
     this.#handBackStrangers(answer, sentAt);
     this.#parts.roster.forget(sentAt);
+    if (this.alive) this.#known();
     if (this.#cutOff && this.alive) {
       this.#cutOff = false;
       this.#parts.onRenewed();

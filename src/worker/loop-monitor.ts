@@ -5,22 +5,25 @@ const LOG_EVERY_MS = 10_000;
 
 /**
  * Watches for a blocked event loop: a handler that computes without a pause keeps timers, beats and its neighbours
- * waiting. Seen by a timer that comes late, so a block is known when it is over; only another thread could tell sooner.
+ * waiting. Seen by a timer that comes late, so a block is known here when it is over; the thread of the beats, which
+ * gets a sign with each tick, knows sooner.
  */
 export class LoopMonitor {
   readonly #everyMs: number;
   readonly #blockedMs: number;
   readonly #log: Logger;
+  readonly #onTick: () => void;
   #timer: NodeJS.Timeout | null = null;
   #dueAt = 0;
   #worst = 0;
   #loggedAt = Number.NEGATIVE_INFINITY;
 
   /** @param blockedMs a delay from which on the loop counts as blocked */
-  constructor(blockedMs: number, log: Logger) {
+  constructor(blockedMs: number, log: Logger, onTick: () => void = () => {}) {
     this.#blockedMs = blockedMs;
     this.#everyMs = Math.min(500, blockedMs);
     this.#log = log;
+    this.#onTick = onTick;
   }
 
   /** A second call does nothing. */
@@ -46,6 +49,7 @@ export class LoopMonitor {
   #tick(): void {
     this.#look();
     this.#dueAt = monotonicMs() + this.#everyMs;
+    this.#onTick();
   }
 
   #look(): void {

@@ -7,9 +7,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
  */
 export const detached: <T>(fn: () => T) => T = AsyncLocalStorage.snapshot();
 
-/** Milliseconds of a clock that never goes back and knows no time of day. */
+/** Milliseconds of a clock that never goes back and knows no time of day; the same in every thread of a process. */
 export function monotonicMs(): number {
-  return performance.now();
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1_000 + nanoseconds / 1e6;
 }
 
 /** `ms`, lengthened by up to `share`: many processes started together do not stay in step. Never shortened. */

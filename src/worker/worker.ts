@@ -28,6 +28,11 @@ export interface WorkerParts {
   concurrency: number;
   log: Logger;
   options: WorkerOptions;
+  /**
+   * Postgres, for threads that have connections of their own. Left out or null (embedded): beats come from the thread of
+   * the handlers, and stop while one of them blocks it.
+   */
+  databaseUrl?: string | null;
   /** Id of the first boot; default a new one. */
   workerId?: string;
 }
@@ -39,7 +44,7 @@ export interface WorkerOptions {
   pollMs: number;
   /** Time for a handler after an abort, and for all of them at `stop`. */
   graceMs: number;
-  /** For a beater in a thread of its own; the beats of this thread stop with the loop anyway. */
+  /** A handler that blocks the event loop for longer loses the worker its lease. */
   maxBlockMs: number;
   maxBytes: { result: number; checkpoint: number };
 }
@@ -106,7 +111,7 @@ class Runtime implements Worker {
 
   constructor(parts: WorkerParts, tasks: ReadonlyMap<string, AnyTask>) {
     const { execution, channel, db, log, concurrency, options, queues = null } = parts;
-    const { heartbeatMs, leaseMs, pollMs, graceMs, maxBytes } = options;
+    const { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes } = options;
     const roster = this.#roster;
     const onError = (error: unknown): void => {
       for (const listener of this.#listeners) listener(error);
@@ -149,6 +154,8 @@ class Runtime implements Worker {
       queues,
       heartbeatMs,
       leaseMs,
+      maxBlockMs,
+      databaseUrl: parts.databaseUrl ?? null,
       onError,
       claims: this.#producer.claims,
       firstId: parts.workerId ?? newUuid(),
@@ -222,7 +229,7 @@ class Runtime implements Worker {
       this.#handBack(job);
       return;
     }
-    const attempt = new Attempt(job, task, workerId);
+    const attempt = new Attempt(job, task, workerId, this.#boots.cover);
     this.#roster.enter(attempt);
     void this.#executor.run(attempt).then(() => this.#producer.slotFreed());
   }

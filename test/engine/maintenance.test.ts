@@ -209,6 +209,31 @@ describe.each(databases())('maintenance on $name', ({ open }) => {
     ]);
   });
 
+  test('a bare row goes when no key leads to it any more and its own would have expired', async () => {
+    const request = { task: 'echo', idempotencyKey: 'again' };
+    const submit = () => engine.jobs.submit(me, request, { definition: taskNamed('echo') });
+    const twoDaysLater = (column: string) =>
+      database.submit.query(`update waymark.job_states set ${column} = ${column} - interval '2 days'`);
+    const { jobId: first } = await submit();
+    await engine.jobs.cancel(me, first);
+    await twoDaysLater('finished_at');
+    expect(await engine.maintenance.prune()).toEqual({ pruned: 1 });
+    await twoDaysLater('pruned_at');
+    expect(await engine.maintenance.prune()).toEqual({ pruned: 0 });
+
+    // The new job takes the expired key over before a pruner has come by.
+    await database.submit.query('update waymark.idempotency_keys set expires_at = now()');
+    await database.submit.query('update waymark.job_states set pruned_at = now()');
+    const { jobId: second } = await submit();
+    expect(await engine.maintenance.prune()).toEqual({ pruned: 0 });
+    await twoDaysLater('pruned_at');
+    expect(await engine.maintenance.prune()).toEqual({ pruned: 1 });
+    expect(await stateOf(first)).toBeUndefined();
+    expect(await stateOf(second)).toMatchObject({ state: 'QUEUED' });
+    expect(await rowsLeft()).toMatchObject({ jobs: 1, states: 1, keys: 1 });
+    expect(await submit()).toMatchObject({ jobId: second, deduplicated: true });
+  });
+
   test('a job that is retried is not pruned, however old its first run', async () => {
     const id = await insertJob(database.submit, { state: 'FAILED' });
     await database.submit.query(`update waymark.job_states set finished_at = now() - interval '1 year'`);

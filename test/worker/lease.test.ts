@@ -3,6 +3,7 @@ import { silentLogger } from '../../src/core/log.ts';
 import type { AnyTask } from '../../src/core/task.ts';
 import type { AttemptEnd, BeatAnswer, ClaimedJob } from '../../src/engine/types.ts';
 import { Attempt } from '../../src/worker/attempt.ts';
+import { createTimerBeater } from '../../src/worker/beater.ts';
 import { defineTask } from '../../src/worker/define-task.ts';
 import { Lease } from '../../src/worker/lease.ts';
 import { Roster } from '../../src/worker/roster.ts';
@@ -46,6 +47,7 @@ function setUp() {
           return { status: 'settled', state: 'QUEUED' };
         },
       },
+      newBeater: createTimerBeater,
       roster,
       claims,
       heartbeatMs: 100,

@@ -27,9 +27,18 @@ export interface SettleInput {
 // A handler that says it was canceled when nobody asked has only been stopped: the job is handed back.
 const HANDED_BACK = `(i.outcome = 'RELEASED' or i.outcome = 'CANCELED' and s.cancel_requested_at is null)`;
 const TOO_OFTEN = `s.releases >= ${MAX_RELEASES_IN_A_ROW}`;
-const TOO_OFTEN_ERROR = `json_build_object('code', 'STALLED', 'message', 'handed back ${MAX_RELEASES_IN_A_ROW + 1} times in a row',
-           'retryable', true, 'attempt', s.attempt,
+const POSTPONED_TOO_OFTEN = `i.outcome = 'POSTPONED' and s.suspensions >= ${MAX_SUSPENSIONS}`;
+
+/** What is recorded where no handler's error says why: a FAILED job always carries one. */
+const ownError = (code: string, message: string, retryable: boolean) => `
+         json_build_object('code', '${code}', 'message', '${message}', 'retryable', ${retryable}, 'attempt', s.attempt,
            'at', to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))::text`;
+const errorOr = (given: string) => `
+         case when ${HANDED_BACK} and ${TOO_OFTEN}
+                then ${ownError('STALLED', `handed back ${MAX_RELEASES_IN_A_ROW + 1} times in a row`, true)}
+              when ${POSTPONED_TOO_OFTEN}
+                then ${ownError('RetryLater', `asked to come back later more than ${MAX_SUSPENSIONS} times in one run`, false)}
+              else ${given} end`;
 
 // The lock comes first and in id order: the list is sorted, and LATERAL probes the primary key once for each of its
 // rows, whatever the planner believes of the list's length. Every decision below reads the locked row, the newest
@@ -50,8 +59,8 @@ l as materialized (
          s.suspensions, s.cancel_requested_at, s.cancel_requested_by, s.cancel_reason, s.changed_at,
          i.digest, i.result, i.result_digest, i.retryable, i.delay_ms, i.reason, i.forced,
          i.progress,
-         case when ${HANDED_BACK} and ${TOO_OFTEN} then ${TOO_OFTEN_ERROR} else i.error end as error,
-         case when ${HANDED_BACK} and ${TOO_OFTEN} then ${TOO_OFTEN_ERROR} else i.full_error end as full_error,
+         ${errorOr('i.error')} as error,
+         ${errorOr('i.full_error')} as full_error,
          case when ${HANDED_BACK} then case when ${TOO_OFTEN} then 'STALLED' else 'RELEASED' end
               else i.outcome end as outcome
   from i cross join lateral (

@@ -20,13 +20,14 @@ ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 ${SELECT_CHANGES}`;
 
-// SKIP LOCKED: several processes stage at once, and none waits for another.
+// SKIP LOCKED: several processes stage at once, and none waits for another. The moment is a scalar subquery, so that it
+// bounds the index scan; as a join's filter it was tried on every waiting job, at each poll.
 const STAGE = `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
   select s.id, s.state, s.run_at as due, greatest(t.now, s.changed_at) as at, j.priority
   from waymark.job_states s join waymark.jobs j on j.id = s.id, t
-  where s.state in ('SCHEDULED', 'RETRYING') and s.run_at <= t.now
+  where s.state in ('SCHEDULED', 'RETRYING') and s.run_at <= (select now from t)
   order by s.run_at
   limit $2::int
   for no key update of s skip locked

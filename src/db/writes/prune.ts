@@ -4,6 +4,8 @@ import type { Executor } from '../types.ts';
 // never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
 // an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers; it is
 // counted no longer, since lists do not show it.
+// Everywhere here the moment is a scalar subquery and no join: only so is it a bound of the index scan. As a join's
+// filter it was tried on every row of the index, each sweep on all finished jobs.
 const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
@@ -12,7 +14,8 @@ l as materialized (
            select 1 from waymark.idempotency_keys k
            where k.job_id = s.id and k.scope <> 'UNTIL_FINISHED' and k.expires_at > t.now) as keyed
   from waymark.job_states s, t
-  where s.state = '${state}' and s.finished_at < t.now - $1::bigint * interval '1 millisecond' and s.pruned_at is null
+  where s.state = '${state}' and s.finished_at < (select now from t) - $1::bigint * interval '1 millisecond'
+    and s.pruned_at is null
   order by s.finished_at, s.id
   limit $2::int
   for no key update of s skip locked
@@ -52,11 +55,11 @@ export async function pruneFinished(
 const PRUNE_KEYS = `
 with t as materialized (select clock_timestamp() as now),
 k as materialized (
-  select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k, t
-  where k.expires_at <= t.now
+  select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k
+  where k.expires_at <= (select now from t)
     and (k.scope <> 'UNTIL_FINISHED' or not exists (
       select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is null))
-  order by k.tenant, k.kind, k.name, k.key
+  order by k.expires_at
   limit $1::int
   for update skip locked
 ),
@@ -72,6 +75,36 @@ select count(*)::int as n from k`;
 /** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */
 export async function pruneKeys(db: Executor, limit: number): Promise<number> {
   const [row] = await db.query<{ n: number }>(PRUNE_KEYS, [limit]);
+  return row?.n ?? 0;
+}
+
+// When the key of a bare job was taken over by a new job, nothing leads from a key to the bare row any more. By this age
+// the key has expired, so that the scan meets no rows that are still wanted. The oldest are found by the index of bare
+// rows and kept as one array: ordered by id in one step the planner would walk the whole primary key.
+const PRUNE_BARE = `
+with t as materialized (select clock_timestamp() as now),
+o as materialized (
+  select array(
+    select s.id from waymark.job_states s
+    where s.pruned_at is not null and s.pruned_at < (select now from t) - $1::bigint * interval '1 millisecond'
+      and not exists (select 1 from waymark.idempotency_keys k where k.job_id = s.id)
+    order by s.pruned_at
+    limit $2::int
+  ) as ids
+),
+g as materialized (
+  select s.id from waymark.job_states s
+  where s.id = any((select ids from o)::uuid[])
+  order by s.id
+  for no key update skip locked
+),
+j as (delete from waymark.jobs j using g where j.id = g.id),
+s as (delete from waymark.job_states s using g where s.id = g.id)
+select count(*)::int as n from g`;
+
+/** Removes bare rows that no key leads to and that were pruned longer ago than `olderThanMs`. Returns how many. */
+export async function pruneBare(db: Executor, olderThanMs: number, limit: number): Promise<number> {
+  const [row] = await db.query<{ n: number }>(PRUNE_BARE, [olderThanMs, limit]);
   return row?.n ?? 0;
 }
 
@@ -112,7 +145,7 @@ export async function foldCounts(db: Executor, limit: number): Promise<number> {
 /** Drops per-minute counters older than `olderThanMs`. */
 export async function pruneStats(db: Executor, olderThanMs: number): Promise<void> {
   await db.query(
-    `delete from waymark.minute_stats where minute < clock_timestamp() - $1::bigint * interval '1 millisecond'`,
+    `delete from waymark.minute_stats where minute < (select clock_timestamp() - $1::bigint * interval '1 millisecond')`,
     [olderThanMs],
   );
 }

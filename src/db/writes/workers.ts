@@ -49,8 +49,8 @@ const BEAT = `
 with w as (
   update waymark.workers w
   set heartbeat_at = t.now, lease_until = t.now + $2::bigint * interval '1 millisecond', busy = $3::int,
-      state = case when $4::boolean then 'DRAINING' else w.state end,
-      blocked_since = case when $5::boolean then coalesce(w.blocked_since, t.now) end
+      state = case when $6::boolean then 'LOST' when $4::boolean then 'DRAINING' else w.state end,
+      blocked_since = case when $5::boolean then coalesce(w.blocked_since, t.now) end, hung = $6::boolean
   from (select clock_timestamp() as now) t
   where w.id = $1::uuid and w.state <> 'LOST'
   returning w.id
@@ -63,9 +63,16 @@ from w left join waymark.job_states s on s.worker_id = w.id and s.state = 'RUNNI
 export function beat(
   db: Executor,
   id: string,
-  status: { leaseMs: number; busy: number; draining: boolean; blocked: boolean },
+  status: { leaseMs: number; busy: number; draining: boolean; blocked: boolean; hung: boolean },
 ): Promise<BeatRow[]> {
-  return db.query<BeatRow>(BEAT, [id, status.leaseMs, status.busy, status.draining, status.blocked]);
+  return db.query<BeatRow>(BEAT, [
+    id,
+    status.leaseMs,
+    status.busy,
+    status.draining,
+    status.blocked,
+    status.hung,
+  ]);
 }
 
 const MARK_LOST = `
@@ -102,11 +109,14 @@ export interface RescueRow {
   stalls: number;
   maxAttempts: number;
   workerId: string;
+  /** The worker gave its lease up since its event loop was blocked for too long. */
+  hung: boolean;
   backoff: Backoff;
 }
 
 const ABANDONED = `
-select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff
+select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff,
+       coalesce(w.hung, false) as hung
 from waymark.job_states s join waymark.jobs j on j.id = s.id
 left join waymark.workers w on w.id = s.worker_id
 where s.state = 'RUNNING' and (w.id is null or w.state = 'LOST')
@@ -118,7 +128,8 @@ export function abandonedAttempts(db: Executor, limit: number): Promise<RescueRo
 }
 
 const NOT_ADVANCING = `
-select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff
+select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff,
+       false as hung
 from waymark.job_states s join waymark.jobs j on j.id = s.id
 where s.state = 'RUNNING' and j.stall_timeout_ms is not null
   and s.last_advance_at + j.stall_timeout_ms * interval '1 millisecond' < clock_timestamp()

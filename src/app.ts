@@ -2,7 +2,7 @@ import type { Config } from './config.ts';
 import type { Logger } from './core/log.ts';
 import type { AnyTask } from './core/task.ts';
 import { type Foundation, openFoundation, type Setup } from './foundation.ts';
-import { makeMaintenance, makeWorker, registerDefinitions, startHealthServer, startServer } from './parts.ts';
+import { makeMaintenance, makeWorker, startHealthServer, startServer } from './parts.ts';
 
 /** What a process does. */
 export interface Roles {
@@ -62,7 +62,9 @@ export function createApp(config: Config, options: AppOptions): App {
     const foundation = await openFoundation(config, { log, setup: tasks?.setup, signal: stopping.signal });
     await add({ stop: () => foundation.close() });
     // Known before the API is: who finds the service ready can submit.
-    if (tasks) await registerDefinitions(foundation, tasks.tasks);
+    if (tasks) {
+      await foundation.engine.execution.registerTasks(tasks.tasks.map((task) => task.definition));
+    }
     // Before the worker: a port that is taken must not end a process that has claimed jobs already.
     const address = roles.api || config.portIsSet ? await listen(foundation, roles.api) : null;
     if (roles.maintenance) (await add(makeMaintenance(foundation))).start();

@@ -1,6 +1,4 @@
-import { newUuid } from './core/ids.ts';
-import { type AnyTask, definitionDigest } from './core/task.ts';
-import { registerTasks } from './db/writes/registry.ts';
+import type { AnyTask } from './core/task.ts';
 import { createLiveHub } from './engine/live/index.ts';
 import type { Foundation } from './foundation.ts';
 import { createHealthServer, createServer } from './server/server.ts';
@@ -46,17 +44,6 @@ export function makeMaintenance({ config, engine, log }: Foundation): Maintenanc
     sweepMs: config.sweepMs,
     pollMs: config.pollMs,
   });
-}
-
-/** Makes tasks known to every API, without a worker. */
-export async function registerDefinitions({ database }: Foundation, tasks: readonly AnyTask[]): Promise<void> {
-  const rows = tasks.map(({ definition }) => ({
-    id: newUuid(),
-    name: definition.name,
-    digest: definitionDigest(definition),
-    definition: JSON.stringify(definition),
-  }));
-  await registerTasks(database.submit, rows);
 }
 
 /** Room in a request for everything but the input of a job. */

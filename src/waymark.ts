@@ -1,14 +1,13 @@
 import type { SubmitArgs } from './client/registry.ts';
 import { type Config, configFromProcess, listenOn, type SettingOptions } from './config.ts';
 import { InvalidInput } from './core/errors.ts';
-import { newUuid, parseId } from './core/ids.ts';
+import { parseId } from './core/ids.ts';
 import { DEFAULT_TENANT, LOCAL_ACTOR } from './core/job.ts';
 import { type Logger, silentLogger } from './core/log.ts';
 import { validateWith } from './core/standard-schema.ts';
 import { type AnyTask, definitionDigest, type InputOf } from './core/task.ts';
 import { jobById, jobsByIds } from './db/reads/job-row.ts';
 import type { Executor, UserDb } from './db/types.ts';
-import { registerTasks } from './db/writes/registry.ts';
 import type { Caller } from './engine/types.ts';
 import { type Foundation, openFoundation, type Setup } from './foundation.ts';
 import { type JobSnapshot, snapshotOf } from './job-snapshot.ts';
@@ -134,13 +133,7 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
     const news = new Map(tasks.map((task) => [definitionDigest(task.definition), task.definition]));
     for (const digest of registered) news.delete(digest);
     if (news.size === 0) return;
-    const rows = [...news].map(([digest, d]) => ({
-      id: newUuid(),
-      name: d.name,
-      digest,
-      definition: JSON.stringify(d),
-    }));
-    await registerTasks(executor, rows);
+    await engine.execution.registerTasks([...news.values()], executor);
     if (executor === database.submit) for (const digest of news.keys()) registered.add(digest);
   }
 

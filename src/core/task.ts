@@ -10,6 +10,8 @@ export interface Task<N extends string = string, I = unknown, P = unknown, R = u
   readonly outputSchema: StandardSchemaV1 | undefined;
   readonly run: (ctx: never, input: P) => Promise<R> | R;
   readonly isolation: 'inline' | 'thread';
+  /** Path of the module that exports it, when its definition says so. */
+  readonly module: string | undefined;
   readonly [TASK]: true;
   /** Type only: what `submit` takes. */
   readonly '~input'?: I;

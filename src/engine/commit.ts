@@ -2,18 +2,21 @@ import type { JobChange, ReadyHint } from '../core/change.ts';
 import { type ChangeRow, toChanges } from '../db/changes.ts';
 import type { LiveChannel } from '../events/channel.ts';
 
+/** As much of the live channel as a commit needs. */
+export type Announcer = Pick<LiveChannel, 'publishChanges' | 'publishReady'>;
+
 /**
  * Tells everybody what a commit changed: watchers by the channel, workers where work became claimable. To be called
  * after COMMIT and never before. It never fails: what a lost message would have said is found by reading.
  */
-export function announce(channel: LiveChannel, rows: readonly ChangeRow[]): void {
+export function announce(channel: Announcer, rows: readonly ChangeRow[]): void {
   if (rows.length === 0) return;
   const changes = toChanges(rows);
   channel.publishChanges(changes);
   announceReady(channel, changes);
 }
 
-function announceReady(channel: LiveChannel, changes: readonly JobChange[]): void {
+function announceReady(channel: Announcer, changes: readonly JobChange[]): void {
   const hints = new Map<string, ReadyHint>();
   for (const { state, from, queue, task } of changes) {
     if (state === 'QUEUED' && from !== 'QUEUED') hints.set(`${queue}\n${task}`, { queue, task });

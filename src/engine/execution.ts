@@ -1,6 +1,6 @@
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { newUuid } from '../core/ids.ts';
-import { definitionDigest } from '../core/task.ts';
+import { definitionDigest, type TaskDefinition } from '../core/task.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { checkpointByKey, checkpointsOf } from '../db/reads/checkpoint-rows.ts';
 import { cancelDelivered } from '../db/transitions/cancel.ts';
@@ -9,18 +9,17 @@ import type { Database, Executor } from '../db/types.ts';
 import { appendLogs, type CheckpointInput, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
 import { markStopped, registerWorker } from '../db/writes/workers.ts';
-import type { LiveChannel } from '../events/channel.ts';
 import { createBatcher } from './batcher.ts';
 import { sendBeat } from './beat.ts';
-import { announce } from './commit.ts';
+import { type Announcer, announce } from './commit.ts';
 import { createSettle } from './settle.ts';
-import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
+import type { CheckpointWrite, ExecutionEngine } from './types.ts';
 
 /** Longest a user's transaction may stay open: its batch would hold a connection and, embedded, everybody. */
 const USER_TRANSACTION_MS = 30_000;
 
 /** The verbs of workers. */
-export function createExecution(database: Database, channel: LiveChannel, _options: EngineOptions): ExecutionEngine {
+export function createExecution(database: Database, channel: Announcer): ExecutionEngine {
   const db = database.work;
   const save = createBatcher<CheckpointWrite, void>((writes) => saveTogether(writes), {
     maxSize: 100,
@@ -62,15 +61,7 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
           tx,
           [...names].map((name) => ({ id: newUuid(), name })),
         );
-        await registerTasks(
-          tx,
-          definitions.map((d) => ({
-            id: newUuid(),
-            name: d.name,
-            digest: definitionDigest(d),
-            definition: JSON.stringify(d),
-          })),
-        );
+        await registerTasks(tx, definitions.map(toRow));
         await registerWorker(tx, {
           ...w,
           queues: w.queues ?? [],
@@ -79,6 +70,8 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
         });
       });
     },
+
+    registerTasks: (definitions, tx = database.submit) => registerTasks(tx, definitions.map(toRow)),
 
     beat: (workerId, status) => sendBeat(database.beat, workerId, status),
 
@@ -156,6 +149,11 @@ export function createExecution(database: Database, channel: LiveChannel, _optio
       await markStopped(database.beat, workerId);
     },
   };
+}
+
+function toRow(definition: TaskDefinition) {
+  const text = JSON.stringify(definition);
+  return { id: newUuid(), name: definition.name, digest: definitionDigest(definition), definition: text };
 }
 
 /** Rolls a user's transaction back; never leaves this file. */

@@ -1,13 +1,12 @@
 import { Unavailable } from '../core/errors.ts';
 import { type SettleInput, settle as settleRows, unsettled } from '../db/transitions/settle.ts';
 import type { Db } from '../db/types.ts';
-import type { LiveChannel } from '../events/channel.ts';
 import { createBatcher } from './batcher.ts';
-import { announce } from './commit.ts';
+import { type Announcer, announce } from './commit.ts';
 import type { AttemptEnd, SettleResult } from './types.ts';
 
 /** Ends attempts. Those that end within a few milliseconds share a transaction; each learns its own fate after the commit. */
-export function createSettle(db: Db, channel: LiveChannel): (end: AttemptEnd) => Promise<SettleResult> {
+export function createSettle(db: Db, channel: Announcer): (end: AttemptEnd) => Promise<SettleResult> {
   const together = createBatcher<SettleInput, SettleResult>((ends) => settleBatch(db, channel, ends), {
     maxSize: 250,
     parallel: 2,
@@ -22,14 +21,14 @@ export function createSettle(db: Db, channel: LiveChannel): (end: AttemptEnd) =>
  */
 export async function settleBatch(
   db: Db,
-  channel: LiveChannel,
+  channel: Announcer,
   ends: readonly SettleInput[],
 ): Promise<(SettleResult | Promise<SettleResult>)[]> {
   const fates = await settleOnce(db, channel, ends, false);
   return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, ends[i] as SettleInput) : fate));
 }
 
-async function settleAlone(db: Db, channel: LiveChannel, end: SettleInput): Promise<SettleResult> {
+async function settleAlone(db: Db, channel: Announcer, end: SettleInput): Promise<SettleResult> {
   const [fate] = await settleOnce(db, channel, [end], true);
   // Held while waiting for it cannot be: the wait ends with the row, or with the attempt's ownership gone.
   return fate === 'held' || fate === undefined ? { status: 'lost' } : fate;
@@ -37,7 +36,7 @@ async function settleAlone(db: Db, channel: LiveChannel, end: SettleInput): Prom
 
 async function settleOnce(
   db: Db,
-  channel: LiveChannel,
+  channel: Announcer,
   ends: readonly SettleInput[],
   wait: boolean,
 ): Promise<(SettleResult | 'held')[]> {

@@ -191,6 +191,11 @@ export interface ExecutionEngine {
     slots: number;
     leaseMs: number;
   }): Promise<void>;
+  /**
+   * Makes tasks known, without a worker; with `tx` if and only if that commits. A second call with the same definitions
+   * changes nothing.
+   */
+  registerTasks(tasks: readonly TaskDefinition[], tx?: Executor): Promise<void>;
   /** Renews the lease and reads what the worker owns. Locks no job row. */
   beat(workerId: string, status: BeatStatus): Promise<BeatAnswer>;
   /** Takes up to `limit` jobs. Empty when the worker's lease is over. */

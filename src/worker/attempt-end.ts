@@ -14,7 +14,9 @@ import { fromJsonText, toJsonText } from './to-json.ts';
 export type Ending =
   | { kind: 'returned'; value: unknown }
   | { kind: 'threw'; error: unknown }
-  | { kind: 'refused'; code: OwnErrorCode; message: string };
+  | { kind: 'refused'; code: OwnErrorCode; message: string }
+  /** It ended in a thread of its own, where this was made of it; null: it lost its job. */
+  | { kind: 'recorded'; end: AttemptEnd | null };
 
 /**
  * How the attempt is recorded, or null when nothing may be: the job is no longer its own.
@@ -27,6 +29,8 @@ export function endOfAttempt(attempt: Attempt, ending: Ending, maxResultBytes: n
       return endOfReturn(attempt, ending.value, maxResultBytes);
     case 'refused':
       return failed(attempt, ownErrorRecord(ending.code, ending.message, attempt.job.attempt, new Date()));
+    case 'recorded':
+      return ending.end;
     case 'threw':
       return endOfThrow(attempt, ending.error);
   }
@@ -36,7 +40,11 @@ export function endOfAttempt(attempt: Attempt, ending: Ending, maxResultBytes: n
 export function endOfGivenUp(attempt: Attempt): AttemptEnd | null {
   if (attempt.lost || attempt.abortKind === null) return null;
   if (attempt.abortKind === 'cancel') return { ...idsOf(attempt), outcome: 'CANCELED', forced: true };
-  const still = `its handler did not stop and may still be running on worker ${publicId('Worker', attempt.workerId)}`;
+  const worker = publicId('Worker', attempt.workerId);
+  const still =
+    attempt.task.isolation === 'thread'
+      ? `its handler did not stop and was ended together with its thread on worker ${worker}`
+      : `its handler did not stop and may still be running on worker ${worker}`;
   return endOfAbort(attempt, attempt.abortKind, still);
 }
 

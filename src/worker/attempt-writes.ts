@@ -32,13 +32,15 @@ export interface Saved {
   existed: boolean;
 }
 
+type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction'>;
+
 /**
  * What one attempt reads and writes about its job. Every write is fenced by the attempt's number, so it is repeated while
  * the store is away and the lease lasts. @throws AttemptAborted once the attempt is over or lost
  */
 export class AttemptWrites {
   readonly #attempt: Attempt;
-  readonly #execution: ExecutionEngine;
+  readonly #execution: Saves;
   readonly #track: ProgressTrack;
   readonly #trouble: Trouble;
   readonly #maxBytes: number;
@@ -48,7 +50,7 @@ export class AttemptWrites {
   constructor(
     attempt: Attempt,
     o: {
-      execution: ExecutionEngine;
+      execution: Saves;
       track: ProgressTrack;
       trouble: Trouble;
       maxCheckpointBytes: number;

@@ -13,6 +13,12 @@ export function attemptKey(job: { jobId: string; attempt: number }): string {
   return `${job.jobId}#${job.attempt}`;
 }
 
+/** Why an attempt is told to stop. */
+export interface AbortMessage {
+  kind: AbortKind;
+  message: string | undefined;
+}
+
 /** What an attempt must know of the lease that covers it. */
 export interface Cover {
   /** By the worker's own clock. */
@@ -37,6 +43,7 @@ export class Attempt {
   readonly #listeners: ((kind: AbortKind) => void)[] = [];
   readonly #waiting = new Set<() => void>();
   #abortKind: AbortKind | null = null;
+  #abortMessage: string | undefined;
   #lost = false;
   #over = false;
   #advancedAt = monotonicMs();
@@ -72,6 +79,11 @@ export class Attempt {
     return this.#abortKind;
   }
 
+  /** What the newest abort said. */
+  get abortMessage(): string | undefined {
+    return this.#abortMessage;
+  }
+
   /** The job is no longer this attempt's, whatever the handler was told first. */
   get lost(): boolean {
     return this.#lost;
@@ -97,6 +109,7 @@ export class Attempt {
     if (LOST.includes(kind)) this.#lost = true;
     const first = this.#abortKind === null;
     if (first) this.#abortKind = kind;
+    this.#abortMessage = message;
     for (const listener of this.#listeners) listener(kind);
     if (this.#lost) this.#refuseWaiting();
     if (first) this.#controller.abort(new AttemptAborted(kind, message));

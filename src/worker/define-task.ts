@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { type BackoffOptions, DEFAULT_BACKOFF, parseBackoff } from '../core/backoff.ts';
 import { durationMs } from '../core/duration.ts';
 import { MAX_ATTEMPTS, MAX_TEXT, PRIORITY_RANGE } from '../core/job.ts';
@@ -42,8 +43,17 @@ export interface TaskOptions<
   stallTimeout?: string | number;
   /** Names of the stages in order: `ctx.progress({ stage })` then shows "stage 2 of 3, next: …". */
   stages?: readonly Stage[];
-  /** `inline` runs in the worker's own thread. */
+  /**
+   * `inline` (the default) runs in the worker's own thread. `thread` runs each attempt in a thread of its own, which can
+   * compute without a pause and is ended when it does not stop in time; it needs to know the task's module. On the
+   * embedded database such a handler has no `ctx.transaction`, `ctx.db` and no `tx` in `ctx.batches`.
+   */
   isolation?: 'inline' | 'thread';
+  /**
+   * `import.meta.url` of the module that exports this task, for `isolation: "thread"` where the worker is given the task
+   * itself and not a tasks file. The module is loaded again in each thread: it should do nothing but define tasks.
+   */
+  module?: string;
   run(ctx: HandlerContext<Stage>, input: Parsed<S>): Promise<R> | R;
 }
 
@@ -98,6 +108,12 @@ export function defineTask<
     outputSchema: options.output,
     run: options.run as never,
     isolation: options.isolation ?? 'inline',
+    module: options.module === undefined ? undefined : pathOf(options.module, of),
     [TASK]: true,
   };
+}
+
+function pathOf(module: string, of: string): string {
+  if (!module.startsWith('file:')) throw new TypeError(`${of} module must be a file URL, such as import.meta.url`);
+  return fileURLToPath(module);
 }

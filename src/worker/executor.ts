@@ -1,6 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Logger } from '../core/log.ts';
-import { type StandardSchemaV1, validateWith } from '../core/standard-schema.ts';
 import type { UserDb } from '../db/types.ts';
 import type { ExecutionEngine } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
@@ -11,7 +9,9 @@ import { createHandlerContext } from './handler-context.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import { type ProgressFlusher, ProgressTrack } from './progress-flusher.ts';
 import type { Roster } from './roster.ts';
+import { runHandler } from './run-handler.ts';
 import type { Settler } from './settler.ts';
+import type { ThreadPool } from './thread-pool.ts';
 import { after } from './timing.ts';
 import type { Trouble } from './trouble.ts';
 
@@ -22,6 +22,8 @@ export interface ExecutorParts {
   settler: Settler;
   flusher: ProgressFlusher;
   logs: LogBuffer;
+  /** Where handlers with `isolation: "thread"` run. */
+  threads: ThreadPool;
   log: Logger;
   /** Where errors of checkpoint writes are counted. */
   trouble: Trouble;
@@ -44,7 +46,10 @@ export class Executor {
     try {
       const track = new ProgressTrack(attempt.job, attempt.task.definition.stages, this.#parts.flusher);
       const disarm = armLimits(attempt, this.#parts.graceMs);
-      const handler = runHandler(attempt, this.#prepare(attempt, track));
+      const handler =
+        attempt.task.isolation === 'thread'
+          ? this.#parts.threads.run(attempt)
+          : runHandler(attempt, this.#prepare(attempt, track));
       const ending = await Promise.race([handler, attempt.givenUp]);
       disarm();
       attempt.close();
@@ -78,7 +83,7 @@ export class Executor {
   async #record(attempt: Attempt, track: ProgressTrack, ending: Ending | null): Promise<void> {
     const { settler, log, maxBytes } = this.#parts;
     const end = ending ? endOfAttempt(attempt, ending, maxBytes.result) : endOfGivenUp(attempt);
-    const progress = track.last();
+    const progress = end?.progress ?? track.last();
     track.close();
     if (end === null) {
       log.warn(attempt.names, 'the attempt no longer owns its job; how it ended is not recorded');
@@ -90,10 +95,15 @@ export class Executor {
     else log.debug({ ...attempt.names, outcome: end.outcome, state: result.state }, 'attempt ended');
   }
 
-  /** A handler that ignores its signal cannot be stopped; it keeps its slot, so that no more run than there are slots. */
+  /** A handler that ignores its signal cannot be stopped inline; it keeps its slot, so that no more run than there are slots. */
   async #outlast(attempt: Attempt, handler: Promise<Ending>): Promise<void> {
     const { log } = this.#parts;
     const names = { ...attempt.names, abort: attempt.abortKind };
+    if (attempt.task.isolation === 'thread') {
+      log.warn(names, 'the handler did not stop in time; its thread is ended');
+      await handler;
+      return;
+    }
     log.warn(
       names,
       'the handler did not stop in time; what it still writes is refused, and it keeps its slot until it ends',
@@ -101,35 +111,6 @@ export class Executor {
     await handler;
     log.info(names, 'the handler that did not stop in time has ended; its slot is free');
   }
-}
-
-/** Check of the input, handler, check of the output: all within the attempt's limits. Never rejects. */
-async function runHandler(attempt: Attempt, ctx: HandlerContext): Promise<Ending> {
-  const { task, job } = attempt;
-  // All jobs of a claim are taken note of before the first handler runs: it may block the loop.
-  await setImmediate();
-  try {
-    const input = await checked(task.inputSchema, job.hasInput ? job.input : undefined, 'input');
-    if (!input.ok) return { kind: 'refused', code: 'INVALID_INPUT', message: input.message };
-    if (attempt.signal.aborted) throw attempt.signal.reason;
-    const output = await checked(task.outputSchema, await task.run(ctx as never, input.value), 'output');
-    if (!output.ok) return { kind: 'refused', code: 'INVALID_OUTPUT', message: output.message };
-    return { kind: 'returned', value: output.value };
-  } catch (error) {
-    return { kind: 'threw', error };
-  }
-}
-
-/** The value as the schema gives it, or one line that names each field and its rule. */
-async function checked(
-  schema: StandardSchemaV1 | undefined,
-  value: unknown,
-  path: string,
-): Promise<{ ok: true; value: unknown } | { ok: false; message: string }> {
-  if (!schema) return { ok: true, value };
-  const result = await validateWith(schema, value, path);
-  if (result.ok) return result;
-  return { ok: false, message: result.issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ') };
 }
 
 /**

@@ -12,6 +12,13 @@ export interface TasksModule {
   setup: ((context: { db: UserDb }) => unknown) | undefined;
 }
 
+const modules = new WeakMap<AnyTask, string>();
+
+/** The path of the file that exports the task, as far as it is known. */
+export function moduleOf(task: AnyTask): string | undefined {
+  return modules.get(task) ?? task.module;
+}
+
 /** A tasks file that cannot be used; the message says why. */
 export class InvalidTasksFile extends WaymarkError {
   readonly code = 'INVALID_TASKS_FILE';
@@ -32,6 +39,7 @@ export async function loadTasks(file: string): Promise<TasksModule> {
       `tasks file ${path} exports no task; export what defineTask returns, by name or in a default array`,
     );
   }
+  for (const task of tasks) modules.set(task, path);
   const names = tasks.map((task) => task.name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined)

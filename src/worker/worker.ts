@@ -12,6 +12,8 @@ import { Producer } from './producer.ts';
 import { ProgressFlusher } from './progress-flusher.ts';
 import { Roster } from './roster.ts';
 import { Settler } from './settler.ts';
+import { moduleOf } from './tasks-module.ts';
+import { ThreadPool } from './thread-pool.ts';
 import { Deadline, settledWithin } from './timing.ts';
 import { Trouble } from './trouble.ts';
 
@@ -76,7 +78,7 @@ const FAREWELL_MS = 1_000;
 
 /**
  * Makes a worker; nothing happens before `start`.
- * @throws TypeError for a wrong concurrency, or two tasks of one name
+ * @throws TypeError for a wrong concurrency, two tasks of one name, or an isolated task whose module is not known
  */
 export function createWorker(parts: WorkerParts): Worker {
   if (!Number.isInteger(parts.concurrency) || parts.concurrency < 1) {
@@ -85,6 +87,12 @@ export function createWorker(parts: WorkerParts): Worker {
   const tasks = new Map<string, AnyTask>();
   for (const task of parts.tasks) {
     if (tasks.has(task.name)) throw new TypeError(`two tasks have the name ${JSON.stringify(task.name)}`);
+    if (task.isolation === 'thread' && moduleOf(task) === undefined) {
+      throw new TypeError(
+        `task ${task.name}: isolation "thread" needs the module that exports the task; ` +
+          'load it as a tasks file, or define the task with `module: import.meta.url`',
+      );
+    }
     tasks.set(task.name, task);
   }
   return new Runtime(parts, tasks);
@@ -96,6 +104,7 @@ class Runtime implements Worker {
   readonly #roster = new Roster();
   readonly #flusher: ProgressFlusher;
   readonly #logs: LogBuffer;
+  readonly #threads: ThreadPool;
   readonly #executor: Executor;
   readonly #producer: Producer;
   readonly #boots: Boots;
@@ -121,6 +130,8 @@ class Runtime implements Worker {
     this.#tasks = tasks;
     this.#flusher = new ProgressFlusher(execution, log, () => this.#boots.nudge());
     this.#logs = new LogBuffer(execution, log);
+    const databaseUrl = parts.databaseUrl ?? null;
+    this.#threads = new ThreadPool({ databaseUrl, maxBytes, leaseMs }, { execution, channel, log });
     this.#executor = new Executor({
       execution,
       db,
@@ -131,6 +142,7 @@ class Runtime implements Worker {
       maxBytes,
       flusher: this.#flusher,
       logs: this.#logs,
+      threads: this.#threads,
       settler: new Settler(execution, log, trouble('record the end of an attempt')),
       trouble: trouble('save a checkpoint'),
     });
@@ -155,7 +167,7 @@ class Runtime implements Worker {
       heartbeatMs,
       leaseMs,
       maxBlockMs,
-      databaseUrl: parts.databaseUrl ?? null,
+      databaseUrl,
       onError,
       claims: this.#producer.claims,
       firstId: parts.workerId ?? newUuid(),
@@ -197,11 +209,7 @@ class Runtime implements Worker {
   }
 
   async #begin(): Promise<void> {
-    const { channel, log } = this.#parts;
-    for (const task of this.#tasks.values()) {
-      if (task.isolation === 'inline') continue;
-      log.warn({ task: task.name }, 'isolation "thread" is not there yet; the task runs in the main thread');
-    }
+    const { channel } = this.#parts;
     try {
       await this.#boots.open();
     } catch (error) {
@@ -261,6 +269,7 @@ class Runtime implements Worker {
     // Ends that the store has not taken by now are not offered any longer: the lease runs out, and others see to them.
     for (const attempt of [...this.#roster.spokenFor()]) attempt.abort('lease-lost');
     this.#unsubscribe();
+    await this.#threads.close();
     await Promise.all([settledWithin(this.#flusher.stop(), FAREWELL_MS), this.#logs.stop(FAREWELL_MS)]);
     await this.#boots.close(FAREWELL_MS);
     this.#starting = null;

@@ -66,9 +66,14 @@ export interface BenchOptions {
   wrap?: (execution: ExecutionEngine) => ExecutionEngine;
   /** Default: so long that no lease ends by accident. */
   leaseMs?: number;
+  /** When the workers are stopped. Default: after the test. */
+  onFinished?: (stop: () => Promise<void>) => void;
 }
 
-export async function bench(store: Store, { wrap = (e) => e, leaseMs = 60_000 }: BenchOptions = {}): Promise<Bench> {
+export async function bench(
+  store: Store,
+  { wrap = (e) => e, leaseMs = 60_000, onFinished = onTestFinished }: BenchOptions = {},
+): Promise<Bench> {
   const database = await store.open();
   const channel = createMemoryChannel();
   const engine = createEngine({ database, channel, options: engineOptions({ leaseMs, sweepMs: 200 }) });
@@ -78,7 +83,7 @@ export async function bench(store: Store, { wrap = (e) => e, leaseMs = 60_000 }:
   const maintenance = createMaintenanceLoop({ maintenance: engine.maintenance, log, sweepMs: 200, pollMs: 100 });
   maintenance.start();
   const workers: Worker[] = [];
-  onTestFinished(async () => {
+  onFinished(async () => {
     await Promise.all(workers.map((worker) => worker.stop({ graceMs: 0 })));
     await maintenance.stop();
     await channel.close();

@@ -65,14 +65,7 @@ export function beat(
   id: string,
   status: { leaseMs: number; busy: number; draining: boolean; blocked: boolean; hung: boolean },
 ): Promise<BeatRow[]> {
-  return db.query<BeatRow>(BEAT, [
-    id,
-    status.leaseMs,
-    status.busy,
-    status.draining,
-    status.blocked,
-    status.hung,
-  ]);
+  return db.query<BeatRow>(BEAT, [id, status.leaseMs, status.busy, status.draining, status.blocked, status.hung]);
 }
 
 const MARK_LOST = `

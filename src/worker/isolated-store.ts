@@ -1,0 +1,46 @@
+import { NonRetryableError } from '../core/handler-errors.ts';
+import { openDatabase } from '../db/open.ts';
+import type { UserDb } from '../db/types.ts';
+import { createExecution } from '../engine/execution.ts';
+import type { ExecutionEngine } from '../engine/types.ts';
+import type { IsolatedNews } from './isolation-messages.ts';
+
+/** A thread runs one handler: as many connections as that may use at once. */
+const POOL_SIZES = { work: 2, user: 4 };
+
+/** What the handler of an isolated thread writes with. */
+export interface IsolatedStore {
+  execution: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction'>;
+  db: UserDb;
+}
+
+/**
+ * The worker saves checkpoints. A transaction runs the handler's own code, so it needs a connection here; the embedded
+ * database has none to give (`databaseUrl` null), and a call that needs one is refused.
+ */
+export async function openIsolatedStore(databaseUrl: string | null, worker: IsolatedNews): Promise<IsolatedStore> {
+  const relayed: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint'> = {
+    checkpoints: (jobId, epoch) => worker.checkpoints(jobId, epoch),
+    saveCheckpoint: (write) => worker.saveCheckpoint(write),
+  };
+  if (databaseUrl === null) {
+    return { execution: { ...relayed, transaction: () => Promise.reject(notHere('a transaction')) }, db: NO_DB };
+  }
+  const database = await openDatabase({ url: databaseUrl, poolSizes: POOL_SIZES });
+  const { transaction } = createExecution(database, worker);
+  return { execution: { ...relayed, transaction }, db: database.work.user };
+}
+
+function notHere(what: string): NonRetryableError {
+  return new NonRetryableError(
+    `${what} is not possible in a thread on the embedded database, which has one connection; ` +
+      'run the task with isolation "inline", or Waymark on Postgres (DATABASE_URL)',
+    { code: 'NOT_IN_THREAD' },
+  );
+}
+
+const NO_DB = new Proxy({} as UserDb, {
+  get() {
+    throw notHere('ctx.db');
+  },
+});

@@ -7,6 +7,7 @@ import { WebSocket } from 'ws';
 import { createClient, type WaymarkClient } from '../../src/client/index.ts';
 import { parseId } from '../../src/core/ids.ts';
 import { TERMINAL_STATES } from '../../src/core/state.ts';
+import { Link } from '../chaos/cluster/link.ts';
 import { type Service, startService, temporaryDir } from '../cli/program.ts';
 import { createPostgresDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -45,8 +46,15 @@ export interface Trial {
   readonly sql: Sql;
   readonly client: WaymarkClient<typeof tasks>;
   readonly env: Record<string, string>;
+  /** The API that `client` speaks to. */
+  readonly first: Service;
   api(env?: Record<string, string>): Promise<Service>;
-  worker(env?: Record<string, string>): Promise<Service>;
+  /** @param tasks the tasks file; default the one of all handlers */
+  worker(env?: Record<string, string>, tasks?: string): Promise<Service>;
+  /** A client of another API. */
+  clientOf(api: Service): WaymarkClient<typeof tasks>;
+  /** A way to Postgres that can be cut: settings for a process that shall take it. */
+  wayToPostgres(): Promise<{ link: Link; env: Record<string, string> }>;
   /** A new file for handlers to write lines to, and its lines so far: job, attempt, what, process. */
   ledger(): Promise<{ file: string; lines(): string[][] }>;
   attempts(jobId: string): Promise<AttemptLine[]>;
@@ -54,29 +62,48 @@ export interface Trial {
   events(jobId: string): Promise<string[]>;
   /** Asks the API. */
   query<T>(document: string, variables?: Record<string, unknown>): Promise<T>;
+  /** What `waitingOn` of the job names. */
+  waitingOn(jobId: string): Promise<string | null>;
   /** Waits until the run has ended. */
   ends(jobId: string, timeoutMs?: number): Promise<string>;
   /** Waits until the attempt runs. */
   runs(jobId: string, attempt?: number): Promise<void>;
 }
 
+export interface TrialOptions {
+  /** A Postgres of the trial's own; default a fresh database of the run's server. */
+  databaseUrl?: string;
+}
+
 /** An API over a fresh database; workers are the trial's matter. Everything ends with the test. Trials may run at once. */
-export async function trial(test: TestContext, settings: Record<string, string> = {}): Promise<Trial> {
-  const databaseUrl = await createPostgresDatabase();
+export async function trial(
+  test: TestContext,
+  settings: Record<string, string> = {},
+  options: TrialOptions = {},
+): Promise<Trial> {
+  const databaseUrl = options.databaseUrl ?? (await createPostgresDatabase());
   const env = { ...SETTINGS, ...settings, DATABASE_URL: databaseUrl };
   const sql = postgres(databaseUrl, { max: 2, onnotice: () => {} });
   const services: Service[] = [];
+  const clients: WaymarkClient<typeof tasks>[] = [];
+  const links: Link[] = [];
   const start = async (args: string[], more: Record<string, string> = {}): Promise<Service> => {
     const service = await startService(args, { ...env, ...more });
     services.push(service);
     return service;
   };
   const api = await start(['api']);
-  const client = createClient<typeof tasks>({ url: `${api.url}/graphql`, webSocket: WebSocket });
+  const clientOf = ({ url }: Service): WaymarkClient<typeof tasks> => {
+    const made = createClient<typeof tasks>({ url: `${url}/graphql`, webSocket: WebSocket });
+    clients.push(made);
+    return made;
+  };
+  const client = clientOf(api);
   test.onTestFinished(async () => {
-    await client.close();
+    await Promise.all(clients.map((each) => each.close()));
     for (const service of services) service.kill('SIGKILL');
     await Promise.all(services.map((service) => service.ended));
+    await Promise.all(links.map((link) => link.close()));
     await sql.end();
   });
   const uuid = (jobId: string) => parseId('Job', jobId);
@@ -84,14 +111,35 @@ export async function trial(test: TestContext, settings: Record<string, string> 
     const [row] = await sql<{ state: string }[]>`select state from waymark.job_states where id = ${uuid(jobId)}`;
     return row?.state ?? 'none';
   };
+  async function ask<T>(query: string, variables?: Record<string, unknown>): Promise<T> {
+    const response = await fetch(`${api.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    });
+    const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
+    if (errors) throw new Error(JSON.stringify(errors));
+    return data;
+  }
+
   return {
     databaseUrl,
     sql,
     client,
     env,
     state,
+    first: api,
+    clientOf,
     api: (more) => start(['api'], more),
-    worker: (more) => start(['worker', '--tasks', TASKS], more),
+    worker: (more, file = TASKS) => start(['worker', '--tasks', file], more),
+    async wayToPostgres() {
+      const url = new URL(databaseUrl);
+      const link = await Link.open('postgres', Number(url.port || 5432));
+      links.push(link);
+      url.hostname = '127.0.0.1';
+      url.port = String(link.port);
+      return { link, env: { DATABASE_URL: url.href } };
+    },
     async ledger() {
       const file = join(await temporaryDir(), 'ledger');
       return { file, lines: () => linesOf(file) };
@@ -104,16 +152,14 @@ export async function trial(test: TestContext, settings: Record<string, string> 
         select type from waymark.events where job_id = ${uuid(jobId)} order by seq`;
       return rows.map((row) => row.type);
     },
-    async query(document, variables) {
-      const response = await fetch(`${api.url}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ query: document, variables }),
-      });
-      const { data, errors } = (await response.json()) as { data: never; errors?: unknown };
-      if (errors) throw new Error(JSON.stringify(errors));
-      return data;
+    async waitingOn(jobId) {
+      const data = await ask<{ job: { waitingOn: { kind: string } | null } }>(
+        'query ($id: ID!) { job(id: $id) { waitingOn { kind } } }',
+        { id: jobId },
+      );
+      return data.job.waitingOn?.kind ?? null;
     },
+    query: ask,
     ends: (jobId, timeoutMs = 30_000) =>
       eventually(
         async () => {

@@ -57,6 +57,8 @@ export interface Trial {
   wayToPostgres(): Promise<{ link: Link; env: Record<string, string> }>;
   /** A new file for handlers to write lines to, and its lines so far: job, attempt, what, process. */
   ledger(): Promise<{ file: string; lines(): string[][] }>;
+  /** The stored form of an id. */
+  uuid(jobId: string): string;
   attempts(jobId: string): Promise<AttemptLine[]>;
   state(jobId: string): Promise<string>;
   events(jobId: string): Promise<string[]>;
@@ -77,7 +79,7 @@ export interface TrialOptions {
 
 /** An API over a fresh database; workers are the trial's matter. Everything ends with the test. Trials may run at once. */
 export async function trial(
-  test: TestContext,
+  test: Pick<TestContext, 'onTestFinished'>,
   settings: Record<string, string> = {},
   options: TrialOptions = {},
 ): Promise<Trial> {
@@ -128,6 +130,7 @@ export async function trial(
     client,
     env,
     state,
+    uuid,
     first: api,
     clientOf,
     api: (more) => start(['api'], more),

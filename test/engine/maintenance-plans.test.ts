@@ -1,0 +1,62 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { stage } from '../../src/db/transitions/stage.ts';
+import type { Executor, SqlParam } from '../../src/db/types.ts';
+import { pruneBare, pruneFinished, pruneKeys } from '../../src/db/writes/prune.ts';
+import { databases, type TestDatabase } from '../support/database.ts';
+
+const DAY_MS = 86_400_000;
+
+/** Passes that come round every few seconds, and the index condition by which they see only what is due. */
+const PASSES: readonly { pass: string; run: (db: Executor) => Promise<unknown>; bound: RegExp }[] = [
+  { pass: 'staging', run: (db) => stage(db, { priorityStepMs: 1, limit: 500 }), bound: /run_at <= / },
+  {
+    pass: 'pruning of finished jobs',
+    run: (db) => pruneFinished(db, 'COMPLETED', 7 * DAY_MS, 500),
+    bound: /state = 'COMPLETED'::text\) AND \(finished_at < /,
+  },
+  { pass: 'pruning of keys', run: (db) => pruneKeys(db, 500), bound: /expires_at <= / },
+  { pass: 'pruning of bare rows', run: (db) => pruneBare(db, 30 * DAY_MS, 500), bound: /pruned_at < / },
+];
+
+describe.each(databases())('what a maintenance pass looks at on $name', ({ open }) => {
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    database = await open();
+    // Thousands of each kind, nothing of which is due.
+    await database.maintenance.query(FILL, ['default']);
+    await database.maintenance.query('analyze');
+  });
+
+  test.each(PASSES)('$pass reads its index as far as the present moment and no further', async ({ run, bound }) => {
+    const plans: string[] = [];
+    const explaining = {
+      async query(text: string, params: readonly SqlParam[] = []) {
+        const rows = await database.maintenance.query<Record<string, string>>(`explain ${text}`, params);
+        plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+        return [];
+      },
+    };
+    await run(explaining as unknown as Executor);
+    expect(plans).toHaveLength(1);
+    expect(plans[0]?.split('\n').filter((line) => line.includes('Index Cond:') && bound.test(line))).toHaveLength(1);
+  });
+});
+
+const FILL = `
+with j as (
+  insert into waymark.jobs (id, tenant, task, queue, priority, tags, input_digest, submitted_by, backoff, created_at)
+  select gen_random_uuid(), 't', 'a', $1, 0, '{}', '-', 'u', '{}', now() from generate_series(1, 6000)
+  returning id
+),
+n as (select id, row_number() over () % 3 as kind from j),
+s as (
+  insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, changed_at, finished_at,
+                                  pruned_at)
+  select id, 't', 'a', $1, case kind when 0 then 'SCHEDULED' else 'COMPLETED' end, 1, now(),
+         now() + interval '1 day', now(), case when kind > 0 then now() - interval '1 day' end,
+         case when kind = 2 then now() end
+  from n
+)
+insert into waymark.idempotency_keys (tenant, kind, name, key, job_id, digest, created_at, expires_at)
+select 't', 'task', 'a', id::text, id, '-', now(), now() + interval '1 day' from n where kind > 0`;

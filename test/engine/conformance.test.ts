@@ -221,6 +221,21 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
     });
   });
 
+  test('a run that asks to come back later more than 1,000 times fails, and carries an error that says so', async () => {
+    const id = await insert({ state: 'RUNNING', workerId: b.workerId });
+    await b.db.query('update waymark.job_states set suspensions = 999 where id = $1::uuid', [id]);
+    await b.engine.execution.settle(end(id, { outcome: 'POSTPONED', delayMs: 0 }));
+    expect((await snapshot(id)).state).toMatchObject({ state: 'SCHEDULED', suspensions: 1_000, error: null });
+    await b.engine.maintenance.stage();
+    const [job] = await claim();
+    await b.engine.execution.settle(end(id, { attempt: job?.attempt as number, outcome: 'POSTPONED', delayMs: 0 }));
+    expect((await snapshot(id)).state).toMatchObject({
+      state: 'FAILED',
+      failures: 0,
+      error: { code: 'RetryLater', retryable: false },
+    });
+  });
+
   test('a paused queue gives nothing, and neither does a worker whose lease is over', async () => {
     await insert({ state: 'QUEUED' });
     await b.db.query(`update waymark.queues set paused = true where name = 'default'`);

@@ -2,19 +2,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access } from 'node:fs/promises';
 
-/** Installs Postgres and Redis as Debian packages, where this process may; true when that went well. */
-export async function installServices(): Promise<boolean> {
+/** Installs Debian packages, where this process may; true when that went well. */
+export async function installPackages(...packages: string[]): Promise<boolean> {
   if (process.getuid?.() !== 0) return false;
   const isDebian = await access('/usr/bin/apt-get').then(
     () => true,
     () => false,
   );
   if (!isDebian) return false;
-  console.log('No Postgres or no Redis on this machine: installing Debian packages for the tests');
-  return (
-    (await aptGet('update')) &&
-    (await aptGet('install', '--yes', '--no-install-recommends', 'postgresql', 'redis-server'))
-  );
+  console.log(`Not on this machine: installing Debian packages for the tests: ${packages.join(', ')}`);
+  return (await aptGet('update')) && (await aptGet('install', '--yes', '--no-install-recommends', ...packages));
 }
 
 async function aptGet(...args: string[]): Promise<boolean> {

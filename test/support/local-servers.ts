@@ -13,7 +13,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-type Identity = { uid?: number; gid?: number };
+export type Identity = { uid?: number; gid?: number };
 
 const START_MS = 60_000;
 const STOP_MS = 10_000;
@@ -82,7 +82,8 @@ export async function freePort(): Promise<number> {
   return address.port;
 }
 
-async function started(
+/** Waits until the server answers; its directory goes with it. */
+export async function started(
   server: ChildProcess,
   url: string,
   dir: string,
@@ -109,7 +110,7 @@ async function started(
   return { missing: `${server.spawnfile} did not start` };
 }
 
-async function answersQuery(url: string): Promise<boolean> {
+export async function answersQuery(url: string): Promise<boolean> {
   const sql = postgres(url, { max: 1, connect_timeout: 2, fetch_types: false });
   try {
     await sql`select 1`;
@@ -128,7 +129,7 @@ async function debianPostgresFolders(): Promise<string[]> {
 }
 
 /** The folder that has all of them: of those given, or of PATH. */
-async function findBinaries(names: string[], folders: string[]): Promise<string | undefined> {
+export async function findBinaries(names: string[], folders: string[]): Promise<string | undefined> {
   const path = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
   for (const folder of [...folders, ...path]) {
     const found = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
@@ -138,7 +139,7 @@ async function findBinaries(names: string[], folders: string[]): Promise<string 
 }
 
 /** Postgres refuses to run as root; then it runs as `postgres` or `nobody`. */
-async function unprivileged(): Promise<Identity> {
+export async function unprivileged(): Promise<Identity> {
   if (process.getuid?.() !== 0) return {};
   const users = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'));
   const [, , uid, gid] = users.find(([name]) => name === 'postgres') ?? users.find(([name]) => name === 'nobody') ?? [];

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import postgres from 'postgres';
-import { installServices } from './install-services.ts';
+import { installPackages } from './install-services.ts';
 import { answersPing, type Service, startLocalPostgres, startLocalRedis } from './local-servers.ts';
 
 export interface Services {
@@ -21,7 +21,7 @@ export async function findServices(env: NodeJS.ProcessEnv): Promise<Services> {
     redis: redis ?? (await startLocalRedis()),
   };
   const missing = 'missing' in services.postgres || 'missing' in services.redis;
-  if (missing && (await installServices())) {
+  if (missing && (await installPackages('postgresql', 'redis-server'))) {
     services = {
       postgres: 'missing' in services.postgres ? await startLocalPostgres() : services.postgres,
       redis: 'missing' in services.redis ? await startLocalRedis() : services.redis,

@@ -9,9 +9,6 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['waymark-source', ...defaultServerConditions] } },
   test: {
     include: ['test/**/*.test.ts'],
-    // The simulator takes a minute and a seed of its own: `npm run test:simulator`.
-    exclude:
-      process.env.WAYMARK_SIM_RUNS === undefined ? ['test/simulator/**', 'node_modules/**'] : ['node_modules/**'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     testTimeout: 30_000,

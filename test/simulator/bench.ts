@@ -67,6 +67,8 @@ export async function openBench(database: Database, rewrite?: (sql: string) => s
     }),
   });
   await engine.execution.registerWorker({ ...someWorker(newUuid()), leaseMs: 0 });
+  // As Postgres has it (decision 9): to plan a transition anew takes longer than to carry it out.
+  await database.work.query('set plan_cache_mode = force_generic_plan');
   await database.work.query('create table if not exists public.sim_rows (at serial, row text not null)');
   // The first time a statement is prepared before it is run, and others could come between.
   await snapshotOf(database.work);
@@ -122,7 +124,7 @@ k as (
 )
 update waymark.job_states s
 set rank = s.rank - t.passed, run_at = s.run_at - t.passed, finished_at = s.finished_at - t.passed,
-    last_advance_at = s.last_advance_at - t.passed
+    pruned_at = s.pruned_at - t.passed, last_advance_at = s.last_advance_at - t.passed
 from t`;
 
 function rewritten(database: Database, rewrite: (sql: string) => string): Database {

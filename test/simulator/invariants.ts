@@ -5,20 +5,28 @@ import type { Executor } from '../../src/db/types.ts';
 import { isOver } from './model.ts';
 import type { JobShot, Snapshot } from './snapshot.ts';
 
-/** The invariants of promises.md that one store can show, checked on the rows alone: the model has no say here. */
+/** What must hold of every store, checked on the rows alone: the model has no say here. */
 export async function assertInvariants({ jobs }: Snapshot, db: Executor): Promise<void> {
   for (const job of jobs.filter((j) => !j.pruned)) {
     const of = (rule: string) => `${rule}: ${JSON.stringify(job, null, 1)}`;
+    carriesWhatItsStateSays(job, of('an error, who canceled, a worker, an end: each state with its own'));
     oneEndPerRun(job, of('I2, one terminal event per run and nothing behind it'));
     countedAttempts(job, of('I3, attempts 1..n, one open at most, failures within the budget'));
     gaplessEvents(job, of('I6, events without gaps, the terminal one last'));
     fromTheWinner(job, of('I8, result and checkpoints come from attempts that owned the job'));
   }
   const [found] = await db.query<{ orphans: number; miscounted: number }>(AROUND, ['COMPLETED']);
-  assert.deepEqual(found, { orphans: 0, miscounted: 0 }, 'rows without a job, and states whose counts are wrong');
+  assert.deepEqual(found, { orphans: 0, miscounted: 0 }, 'rows without their job, and states whose counts are wrong');
 }
 
 const isTerminalEvent = (type: string) => (TERMINAL_EVENTS as readonly string[]).includes(type);
+
+function carriesWhatItsStateSays({ state, errorCode, cancel, worker, finished }: JobShot, rule: string): void {
+  if (state === 'FAILED' || state === 'RETRYING') assert.notEqual(errorCode, null, rule);
+  if (state === 'CANCELED') assert.equal(cancel?.stopped, true, rule);
+  assert.equal(worker !== null, state === 'RUNNING', rule);
+  assert.equal(finished, isOver(state as never), rule);
+}
 
 function oneEndPerRun({ events, run, state }: JobShot, rule: string): void {
   for (let r = 1; r <= run; r++) {
@@ -82,6 +90,10 @@ moves as (
   union all select task, state, n from waymark.counts
   union all select task, state, -1 from waymark.job_states where pruned_at is null
 )
-select (select count(*) from belongings b where not exists (select 1 from live l where l.id = b.job_id))::int as orphans,
+select (select count(*) from belongings b where not exists (select 1 from live l where l.id = b.job_id))::int
+         + (select count(*) from waymark.jobs j full join waymark.job_states s on s.id = j.id
+            where j.id is null or s.id is null)::int
+         + (select count(*) from waymark.idempotency_keys k
+            where not exists (select 1 from waymark.job_states s where s.id = k.job_id))::int as orphans,
        (select count(*) from (select 1 from moves group by task, state having sum(n) <> 0) x)::int as miscounted
 where $1 <> ''`;

@@ -17,7 +17,8 @@ import { jobOf } from './model-clients.ts';
 const SPENDS: readonly AttemptOutcome[] = ['FAILED', 'TIMED_OUT', 'STALLED', 'NOT_ADVANCING'];
 
 export function boot(world: World, id: string): Answer {
-  if (!workerOf(world, id)) world.workers.push({ id, state: 'ACTIVE', leaseUntil: world.now + LEASE_HOURS * HOUR });
+  const leaseUntil = world.now + LEASE_HOURS * HOUR;
+  if (!workerOf(world, id)) world.workers.push({ id, state: 'ACTIVE', leaseUntil, hung: false });
   return { value: null };
 }
 
@@ -28,7 +29,8 @@ export function leave(world: World, id: string): Answer {
   return { value: null };
 }
 
-export function beat(world: World, id: string, draining: boolean): Answer {
+/** A hung worker beats for the last time: it gives its lease up. */
+export function beat(world: World, id: string, draining: boolean, hung: boolean): Answer {
   const worker = workerOf(world, id);
   if (!worker || worker.state === 'LOST') return { value: { alive: false, jobs: [] } };
   worker.leaseUntil = world.now + LEASE_HOURS * HOUR;
@@ -40,7 +42,8 @@ export function beat(world: World, id: string, draining: boolean): Answer {
       attempt: job.attempt,
       cancel: job.cancel ? { by: job.cancel.by, reason: job.cancel.reason } : null,
     }));
-  return { value: { alive: true, jobs } };
+  if (hung) Object.assign(worker, { state: 'LOST', hung });
+  return { value: { alive: !hung, jobs } };
 }
 
 export function claim(world: World, workerId: string, tasks: readonly string[], limit: number): Answer {
@@ -143,9 +146,8 @@ export function endAttempt(world: World, job: ModelJob, end: End): JobState {
   job.failures += SPENDS.includes(outcome) ? 1 : 0;
   job.releases = outcome === 'RELEASED' ? job.releases + 1 : 0;
   job.postponements += outcome === 'POSTPONED' ? 1 : 0;
-  // Nobody said why it stalled: it was handed back too often.
-  const code = outcome === end.outcome || outcome !== 'STALLED' ? end.error?.code : 'STALLED';
-  const error = code === undefined ? null : { code, attempt: end.attempt };
+  const code = errorCode(job, end, outcome);
+  const error = code === null ? null : { code, attempt: end.attempt };
 
   job.state = nextState(job, outcome, firstStall, end.error?.retryable ?? true);
   job.worker = null;
@@ -158,6 +160,13 @@ export function endAttempt(world: World, job: ModelJob, end: End): JobState {
   if (attempt) Object.assign(attempt, { outcome, error: error?.code ?? null, said: said(end) });
   tellEnd(job, end, outcome, error?.code ?? null);
   return job.state;
+}
+
+/** Where no handler said why, the error says what it was: whatever fails has one. */
+function errorCode(job: ModelJob, end: End, outcome: AttemptOutcome): string | null {
+  if (outcome === 'STALLED' && end.outcome !== 'STALLED') return 'STALLED';
+  if (outcome === 'POSTPONED' && job.postponements > POSTPONEMENTS) return 'RetryLater';
+  return end.error?.code ?? null;
 }
 
 function nextState(job: ModelJob, outcome: AttemptOutcome, firstStall: boolean, retryable: boolean): JobState {

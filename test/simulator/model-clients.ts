@@ -88,7 +88,7 @@ function submitOne(world: World, s: Submission, newId: string): Expected | 'conf
     result: null,
     resultDigest: null,
     cancel: null,
-    pruned: false,
+    prunedAt: null,
     events: [],
     attempts: [],
     checkpoints: [],
@@ -147,7 +147,7 @@ export function retry(world: World, id: string, { expectedRun, fromStart, fromCh
   if (!job) return { error: 'NOT_FOUND' };
   if (expectedRun !== null && job.run !== expectedRun) return { error: 'INVALID_TRANSITION' };
   const finished = isOver(job.state);
-  if (job.pruned || !(finished || isWaitingForTime(job))) return { error: 'INVALID_TRANSITION' };
+  if (job.prunedAt !== null || !(finished || isWaitingForTime(job))) return { error: 'INVALID_TRANSITION' };
   const from = job.checkpoints.find((c) => c.key === fromCheckpoint);
   if (fromCheckpoint !== null && !from) return { error: 'INVALID_INPUT' };
 

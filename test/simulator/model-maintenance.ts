@@ -36,8 +36,9 @@ export function recover(world: World): Answer {
 }
 
 function rescueAbandoned(world: World): number {
-  const lost = world.workers.filter((worker) => worker.state === 'LOST').map((worker) => worker.id);
-  return endAll(world, (job) => lost.includes(job.worker ?? ''), 'STALLED');
+  const of = (hung: boolean) => world.workers.filter((w) => w.state === 'LOST' && w.hung === hung).map((w) => w.id);
+  const ranOn = (ids: string[]) => (job: ModelJob) => ids.includes(job.worker ?? '');
+  return endAll(world, ranOn(of(false)), 'STALLED') + endAll(world, ranOn(of(true)), 'NOT_ADVANCING');
 }
 
 function rescueStuck(world: World): number {
@@ -64,17 +65,17 @@ function endAll(world: World, which: (job: ModelJob) => boolean, outcome: 'STALL
 }
 
 /**
- * What is past its retention goes. Of a job whose key holds the bare row stays, so that the key still answers; it goes
- * with its key, or when the key belongs to another job.
+ * What is past its retention goes. Of a job whose key holds the bare row stays, so that the key still answers. It goes
+ * with its key, or, when another job has taken the key over, once the key would have expired in any case.
  */
 export function prune(world: World): Answer {
   let pruned = 0;
   for (const state of ['COMPLETED', 'FAILED', 'CANCELED'] as const) {
     const old = ({ finishedAt }: ModelJob) => (finishedAt ?? Infinity) + RETAIN_HOURS[state] * HOUR <= world.now;
-    for (const job of world.jobs.filter((j) => j.state === state && !j.pruned && old(j))) {
+    for (const job of world.jobs.filter((j) => j.state === state && j.prunedAt === null && old(j))) {
       pruned++;
       const key = keyOf(world, job);
-      if (key && !isFree(world, key)) strip(job);
+      if (key && !isFree(world, key)) strip(world, job);
       else remove(world, job);
     }
   }
@@ -84,11 +85,14 @@ export function prune(world: World): Answer {
     pruned++;
     world.keys.delete(name);
     const job = jobOf(world, key.jobId);
-    if (job?.pruned) remove(world, job);
+    if (job && job.prunedAt !== null) remove(world, job);
   }
-  const orphans = world.jobs.filter((job) => job.pruned && !keyOf(world, job));
-  for (const job of orphans) remove(world, job);
-  return orphans.length > 0 ? { anything: true } : { value: { pruned } };
+  const isLeft = (job: ModelJob) => (job.prunedAt ?? Infinity) + RETAIN_HOURS.keys * HOUR <= world.now;
+  for (const job of world.jobs.filter((j) => isLeft(j) && !keyOf(world, j))) {
+    pruned++;
+    remove(world, job);
+  }
+  return { value: { pruned } };
 }
 
 function keyOf(world: World, job: ModelJob) {
@@ -96,8 +100,8 @@ function keyOf(world: World, job: ModelJob) {
   return key?.jobId === job.id ? key : undefined;
 }
 
-function strip(job: ModelJob): void {
-  job.pruned = true;
+function strip(world: World, job: ModelJob): void {
+  job.prunedAt = world.now;
   job.version++;
   job.progress = null;
   job.result = null;

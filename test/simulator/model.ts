@@ -104,7 +104,7 @@ export interface ModelJob {
   result: string | null;
   resultDigest: string | null;
   cancel: ModelCancel | null;
-  pruned: boolean;
+  prunedAt: number | null;
   events: ModelEvent[];
   attempts: ModelAttempt[];
   checkpoints: ModelCheckpoint[];
@@ -121,6 +121,8 @@ export interface ModelWorker {
   id: string;
   state: 'ACTIVE' | 'DRAINING' | 'LOST';
   leaseUntil: number;
+  /** It has given its lease up because its event loop was blocked for too long. */
+  hung: boolean;
 }
 
 export interface World {
@@ -135,11 +137,16 @@ export interface World {
   rows: string[];
 }
 
-/** What a call answers: its value, or the code of its error; `anything` where nothing is promised. */
-export type Answer = { value: unknown } | { error: string } | { anything: true };
+/** What a call answers: its value, or the code of its error. */
+export type Answer = { value: unknown } | { error: string };
 
 export function newWorld(workerIds: readonly string[]): World {
-  const workers = workerIds.map((id) => ({ id, state: 'ACTIVE' as const, leaseUntil: LEASE_HOURS * HOUR }));
+  const workers = workerIds.map((id) => ({
+    id,
+    state: 'ACTIVE' as const,
+    leaseUntil: LEASE_HOURS * HOUR,
+    hung: false,
+  }));
   return { now: 0, jobs: [], gone: [], keys: new Map(), workers, rows: [] };
 }
 
@@ -186,5 +193,5 @@ export function queue(job: ModelJob, readyAt: number): void {
 /** What clients are told of a job. */
 export function shown(job: ModelJob): object {
   const { id, state, run, epoch, attempt, failures, version, seq } = job;
-  return { id, state, run, epoch, attempt, failures, version, lastSeq: seq, pruned: job.pruned };
+  return { id, state, run, epoch, attempt, failures, version, lastSeq: seq, pruned: job.prunedAt !== null };
 }

@@ -1,20 +1,21 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { databases } from '../support/database.ts';
+import type { Command } from './action.ts';
 import { type Bench, openBench } from './bench.ts';
-import { type Command, commands } from './commands.ts';
-import { prepared } from './prepared.ts';
+import { commands } from './commands.ts';
 import { seed } from './seed.ts';
 import { simulate, type Tally } from './simulate.ts';
 import { smallest } from './smallest.ts';
 
+/** `WAYMARK_SIM_RUNS=10000` for more. */
 const RUNS = Number(process.env.WAYMARK_SIM_RUNS ?? 1_000);
 const embedded = databases().filter((store) => store.name === 'PGlite');
 
 test.each(embedded)(
   'the engine answers and stores what the model foretells, whoever asks what in which order',
   async ({ open }) => {
-    const bench = await openBench(await prepared(await open()));
+    const bench = await openBench(await open());
     const tally: Tally = new Map();
     const from = seed();
     const started = performance.now();

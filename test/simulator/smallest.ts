@@ -1,4 +1,4 @@
-import type { Command } from './commands.ts';
+import type { Command } from './action.ts';
 
 /**
  * The commands that are needed to fail: one after the other is left out, or made plain, as long as what is left still

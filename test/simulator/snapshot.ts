@@ -5,9 +5,9 @@ import { hoursFrom } from './model-maintenance.ts';
 /** What the tables say, in the shape that the model is shown in, too. */
 export interface Snapshot {
   jobs: JobShot[];
-  keys: { name: string; jobId: string; scope: string }[];
+  keys: { name: string; jobId: string; scope: string; hoursLeft: number }[];
   /** Those that are not lost: a lost worker's row goes some day. */
-  workers: { id: string; state: string }[];
+  workers: { id: string; state: string; leaseHours: number }[];
   rows: string[];
 }
 
@@ -100,11 +100,11 @@ select coalesce((
       ) order by c.sequence) from waymark.checkpoints c where c.job_id = s.id), '[]')
   ) order by s.id) from waymark.job_states s), '[]') as jobs,
 coalesce((
-  select json_agg(json_build_object('name', k.name || '/' || k.key, 'jobId', k.job_id, 'scope', k.scope)
-                  order by k.name, k.key)
+  select json_agg(json_build_object('name', k.name || '/' || k.key, 'jobId', k.job_id, 'scope', k.scope,
+                                    'hoursLeft', ${hoursTo('k.expires_at')}) order by k.name, k.key)
   from waymark.idempotency_keys k), '[]') as keys,
 coalesce((
-  select json_agg(json_build_object('id', w.id, 'state', w.state) order by w.id)
+  select json_agg(json_build_object('id', w.id, 'state', w.state, 'leaseHours', ${hoursTo('w.lease_until')}) order by w.id)
   from waymark.workers w where w.state <> $1), '[]') as workers,
 coalesce((select json_agg(r.row order by r.at) from public.sim_rows r), '[]') as rows`;
 
@@ -120,11 +120,11 @@ export function snapshotOfModel(world: World): Snapshot {
   return {
     jobs: world.jobs.map((job) => shot(world, job)).sort(byId),
     keys: [...world.keys]
-      .map(([name, { jobId, scope }]) => ({ name, jobId, scope }))
+      .map(([name, { jobId, scope, expiresAt }]) => ({ name, jobId, scope, hoursLeft: hoursFrom(world, expiresAt) }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     workers: world.workers
       .filter(({ state }) => state !== 'LOST')
-      .map(({ id, state }) => ({ id, state }))
+      .map(({ id, state, leaseUntil }) => ({ id, state, leaseHours: hoursFrom(world, leaseUntil) }))
       .sort(byId),
     rows: [...world.rows],
   };
@@ -149,7 +149,7 @@ function shot(world: World, job: ModelJob): JobShot {
     rankHours: job.state === 'QUEUED' ? hoursFrom(world, job.rank) : null,
     runAtHours: waits ? hoursFrom(world, job.runAt) : null,
     finished: isOver(job.state),
-    pruned: job.pruned,
+    pruned: job.prunedAt !== null,
     progress: job.progress,
     errorCode: job.error?.code ?? null,
     errorAttempt: job.error?.attempt ?? null,

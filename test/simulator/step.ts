@@ -1,8 +1,8 @@
 import { WaymarkError } from '../../src/core/errors.ts';
 import { DEFAULT_TENANT, type JobRow } from '../../src/core/job.ts';
 import type { ProgressState } from '../../src/core/progress.ts';
+import type { Action, ActionOf, ExpectedRun, Target } from './action.ts';
 import type { Bench } from './bench.ts';
-import type { Action, ActionOf, ExpectedRun, Target } from './commands.ts';
 import type { Answer, ModelWorker, World } from './model.ts';
 import { isLeaseOver } from './model-attempts.ts';
 import { ACTOR, jobOf } from './model-clients.ts';

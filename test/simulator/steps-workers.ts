@@ -1,7 +1,7 @@
 import { newUuid } from '../../src/core/ids.ts';
 import type { AttemptEnd, CheckpointWrite, ClaimedJob } from '../../src/engine/types.ts';
+import type { ActionOf } from './action.ts';
 import { type Bench, HOUR_MS, LEASE_MS, someWorker } from './bench.ts';
-import type { ActionOf } from './commands.ts';
 import * as model from './model-attempts.ts';
 import { jobOf } from './model-clients.ts';
 import { answered, attemptAt, gauge, liveWorkers, type Steps, silent, workerAt } from './step.ts';
@@ -77,14 +77,14 @@ export const workerSteps: Steps<'claim' | 'end' | 'save' | 'progress' | 'deliver
     return { engine: () => silent(engine.execution.workerStopped(id)), model: () => model.leave(world, id) };
   },
 
-  beat: ({ worker, draining }, world, { engine }) => {
+  beat: ({ worker, draining, hung }, world, { engine }) => {
     const id = workerAt(world, worker);
-    const status = { busy: 0, draining, blocked: false, leaseMs: LEASE_MS };
+    const status = { busy: 0, draining, blocked: hung, hung, leaseMs: LEASE_MS };
     const beat = async () => {
       const { alive, jobs } = await engine.execution.beat(id, status);
       return { alive, jobs: jobs.sort((a, b) => (a.jobId < b.jobId ? -1 : 1)) };
     };
-    return { engine: () => answered(beat()), model: () => model.beat(world, id, draining) };
+    return { engine: () => answered(beat()), model: () => model.beat(world, id, draining, hung) };
   },
 };
 

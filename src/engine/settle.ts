@@ -59,6 +59,9 @@ async function settleOnce(
 }
 
 /** The stored form of how an attempt ended. */
+/** A job that was handed back too often in a row counts as stalled; who hands it back says no time for that. */
+const HANDED_BACK_TOO_OFTEN_MS = 10_000;
+
 export function toInput(end: AttemptEnd): SettleInput {
   return {
     jobId: end.jobId,
@@ -70,7 +73,8 @@ export function toInput(end: AttemptEnd): SettleInput {
     error: end.error ? JSON.stringify({ ...end.error, stack: undefined }) : null,
     fullError: end.error ? JSON.stringify(end.error) : null,
     retryable: end.error?.retryable ?? true,
-    delayMs: end.delayMs ?? null,
+    delayMs:
+      end.delayMs ?? (end.outcome === 'RELEASED' || end.outcome === 'CANCELED' ? HANDED_BACK_TOO_OFTEN_MS : null),
     reason: end.reason ?? null,
     forced: end.forced ?? false,
     progress: end.progress ? JSON.stringify(end.progress) : null,

@@ -88,4 +88,22 @@ describe.each(databases())('three attempts, on $name', ({ open }) => {
       expect(await engine.execution.claim(await worker(), { queues: null, tasks: ['echo'], limit: 1 })).toEqual([]);
     }
   });
+
+  test('a job handed back 21 times in a row counts as stalled: at first it goes back at once, then it waits', async () => {
+    const { jobId } = await engine.jobs.submit(me, { task: 'echo' }, { definition: task });
+    const workerId = await worker();
+    const handBack = async (attempt: number): Promise<unknown> => {
+      expect(await engine.execution.claim(workerId, { queues: null, tasks: ['echo'], limit: 1 })).toHaveLength(1);
+      await engine.execution.settle({ jobId, attempt, outcome: 'RELEASED' });
+      const [row] = await database.work.query(
+        `select state, failures, run_at > clock_timestamp() + interval '5 s' as waits from waymark.job_states where id = $1::uuid`,
+        [jobId],
+      );
+      return row;
+    };
+    for (let i = 1; i <= 20; i++) expect(await handBack(i)).toEqual({ state: 'QUEUED', failures: 0, waits: false });
+    expect(await handBack(21)).toEqual({ state: 'QUEUED', failures: 1, waits: false });
+    for (let i = 22; i <= 41; i++) expect(await handBack(i)).toMatchObject({ state: 'QUEUED', failures: 1 });
+    expect(await handBack(42)).toEqual({ state: 'RETRYING', failures: 2, waits: true });
+  });
 });

@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import type { Logger } from '../core/log.ts';
 import type { AnyTask } from '../core/task.ts';
-import { Attempt, type Cover } from './attempt.ts';
+import { type AbortMessage, Attempt, type Cover } from './attempt.ts';
 import { endOfAttempt } from './attempt-end.ts';
 import { AttemptWrites } from './attempt-writes.ts';
 import { createHandlerContext } from './handler-context.ts';
@@ -28,7 +28,7 @@ const start = workerData as IsolatedStart;
 const LAST_LINES_MS = 1_000;
 
 const worker = createBirpc<IsolatedNews, IsolatedCalls>(
-  { run, abort: (message) => current?.abort(message.kind, message.message) },
+  { run, abort },
   {
     post: (message) => port.postMessage(message),
     on: (listen) => port.on('message', listen),
@@ -47,11 +47,14 @@ const log: Logger = {
 const store = await openIsolatedStore(start.databaseUrl, worker);
 const tasks = new Map<string, AnyTask>();
 let current: Attempt | null = null;
+/** What came while the attempt was still being prepared. */
+let early: AbortMessage[] = [];
 
 // The worker is free while a handler computes here, so it may have been told more than this thread has read.
 const cover: Cover = { alive: false, sure: () => worker.sure() };
 
 async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
+  early = [];
   const task = await taskNamed(job.task);
   const attempt = new Attempt(job, task, workerId, cover);
   current = attempt;
@@ -68,6 +71,7 @@ async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
     leaseMs: start.leaseMs,
     maxCheckpointBytes: start.maxBytes.checkpoint,
   });
+  for (const message of early) abort(message);
   const ctx = createHandlerContext({ attempt, writes, track, logs, log, db: store.db });
   const ending = await runHandler(attempt, ctx);
   attempt.close();
@@ -79,10 +83,23 @@ async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
   return { end, progress };
 }
 
+function abort(message: AbortMessage): void {
+  if (current === null) early.push(message);
+  else current.abort(message.kind, message.message);
+}
+
 async function taskNamed(name: string): Promise<AnyTask> {
-  if (tasks.size === 0) for (const task of (await loadTasks(start.module)).tasks) tasks.set(task.name, task);
+  if (tasks.size === 0) {
+    try {
+      for (const task of (await loadTasks(start.module)).tasks) tasks.set(task.name, task);
+    } catch (error) {
+      // Where the file is is the operator's business; the job's error is shown to clients.
+      log.error({ err: error, module: start.module }, 'the tasks file could not be loaded in a thread');
+      throw new Error(`the module of task ${JSON.stringify(name)} could not be loaded in a thread`);
+    }
+  }
   const task = tasks.get(name);
-  if (!task) throw new Error(`${start.module} exports no task ${JSON.stringify(name)}`);
+  if (!task) throw new Error(`its module exports no task ${JSON.stringify(name)}`);
   return task;
 }
 

@@ -2,7 +2,7 @@ import type { SubmitArgs } from './client/registry.ts';
 import { type Config, configFromProcess, listenOn, type SettingOptions } from './config.ts';
 import { InvalidInput } from './core/errors.ts';
 import { parseId } from './core/ids.ts';
-import { DEFAULT_TENANT, LOCAL_ACTOR } from './core/job.ts';
+import { DEFAULT_TENANT, type JobRow, LOCAL_ACTOR } from './core/job.ts';
 import { type Logger, silentLogger } from './core/log.ts';
 import { validateWith } from './core/standard-schema.ts';
 import { type AnyTask, definitionDigest, type InputOf } from './core/task.ts';
@@ -104,7 +104,7 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
       ...definition,
       ...(executor ? { tx: executor } : {}),
     });
-    const row = await jobById(executor ?? database.submit, caller.tenant, submitted.jobId);
+    const row = submitted.job ?? (await jobById(executor ?? database.submit, caller.tenant, submitted.jobId));
     if (!row) throw new Error(`job ${submitted.jobId} was removed in the moment it was submitted`);
     return { job: snapshotOf(row), deduplicated: submitted.deduplicated, wake: submitted.wake };
   }
@@ -118,11 +118,11 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
     );
     const requests = items.map(({ task, input, options = {} }) => submitRequest(task, input, options));
     const submitted = await engine.jobs.submitMany(caller, requests, executor ? { tx: executor } : {});
-    const ids = submitted.map((s) => s.jobId);
-    const rows = await jobsByIds(executor ?? database.submit, caller.tenant, ids);
-    const byId = new Map(rows.map((row) => [row.id, snapshotOf(row)]));
-    return submitted.map(({ jobId, deduplicated, wake }) => ({
-      job: byId.get(jobId) as JobSnapshot,
+    const known = submitted.filter(({ job }) => job === null).map(({ jobId }) => jobId);
+    const rows = known.length === 0 ? [] : await jobsByIds(executor ?? database.submit, caller.tenant, known);
+    const byId = new Map(rows.map((row) => [row.id, row]));
+    return submitted.map(({ jobId, job, deduplicated, wake }) => ({
+      job: snapshotOf(job ?? (byId.get(jobId) as JobRow)),
       deduplicated,
       wake,
     }));

@@ -11,6 +11,7 @@ import { createBatcher } from './batcher.ts';
 import { announce } from './commit.ts';
 import { createJsonSchemaChecker } from './json-schema.ts';
 import { newJob } from './new-job.ts';
+import { newJobRow } from './new-job-row.ts';
 import type { EngineOptions, JobsEngine, SubmitOptions, SubmitRequest, Submitted } from './types.ts';
 
 /** A registered definition is trusted this long: submits then cost one round trip, and a deployment is seen soon. */
@@ -158,6 +159,7 @@ function fate(job: NewJob, row: SubmitRow, wakeBy: LiveChannel | null, path: str
   return {
     jobId: row.jobId,
     deduplicated,
+    job: inserted && !deduplicated ? newJobRow(job, inserted) : null,
     wake: () => {
       if (wakeBy && inserted && inserted.id === row.jobId) announce(wakeBy, [inserted]);
     },

@@ -48,6 +48,8 @@ export interface SubmitOptions {
 export interface Submitted {
   jobId: string;
   deduplicated: boolean;
+  /** The job as of the submit; null when it was there before: then only a read tells how it is. */
+  job: JobRow | null;
   /** With `tx`: call it after the commit, to start the job at once; otherwise the next poll does. */
   wake: () => void;
 }

@@ -1,6 +1,7 @@
 import { InvalidInput, NotFound, Unavailable } from '../core/errors.ts';
 import { parseId } from '../core/ids.ts';
 import type { JobRow } from '../core/job.ts';
+import type { Submitted as EngineSubmitted } from '../engine/types.ts';
 import { builder } from './builder.ts';
 import { freshLoaders, type SchemaContext } from './context.ts';
 import { MAX_BULK } from './cost.ts';
@@ -8,10 +9,7 @@ import { resultType } from './errors.ts';
 import { Job } from './refs.ts';
 import { SubmitJobInput, toSubmitRequest } from './submit-input.ts';
 
-interface Submitted {
-  jobId: string;
-  deduplicated: boolean;
-}
+type Submitted = Pick<EngineSubmitted, 'jobId' | 'deduplicated' | 'job'>;
 
 const SubmitJobPayload = builder.objectRef<Submitted>('SubmitJobPayload').implement({
   description: 'The job is accepted and will not be lost.',
@@ -19,8 +17,8 @@ const SubmitJobPayload = builder.objectRef<Submitted>('SubmitJobPayload').implem
     job: t.field({
       type: Job,
       description: 'The job: new, or the one that the key stands for.',
-      resolve: async ({ jobId }, _, { loaders }) => {
-        const job = await loaders.job.load(jobId);
+      resolve: async (submitted, _, { loaders }) => {
+        const job = submitted.job ?? (await loaders.job.load(submitted.jobId));
         if (!job) throw new Unavailable('the job was accepted but cannot be read now');
         return job;
       },

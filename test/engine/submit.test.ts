@@ -2,7 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { IdempotencyConflict, InvalidInput, PayloadTooLarge, UnknownTask } from '../../src/core/errors.ts';
 import { newUuid } from '../../src/core/ids.ts';
+import { jobById } from '../../src/db/reads/job-row.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
+import type { SubmitRequest } from '../../src/engine/types.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { defineTask } from '../../src/worker/define-task.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
@@ -56,6 +58,37 @@ describe.each(databases())('submitting on $name', ({ open }) => {
     );
     return row as Record<string, unknown>;
   };
+
+  test('the answer tells the new job as a read would, whatever was asked for; of one that was there it tells nothing', async () => {
+    const requests: SubmitRequest[] = [
+      { task: 'echo' },
+      {
+        task: 'echo',
+        input: { a: 1 },
+        title: 'T',
+        tags: ['x', 'y', 'x'],
+        priority: -7,
+        queue: 'other',
+        maxAttempts: 2,
+      },
+      { task: 'echo', delayMs: 60_000, timeoutMs: 5, concurrencyKey: 'c', idempotencyKey: 'told' },
+      { task: 'echo', runAt: '2000-01-01T00:00:00.123456+05:45', priority: 100 },
+      { task: 'echo', runAt: '2100-01-01T00:00:00Z', idempotencyKey: 'until', keyScope: 'UNTIL_FINISHED' },
+    ];
+    const told = [
+      ...(await Promise.all(requests.map((request) => engine.jobs.submit(me, request)))),
+      ...(await engine.jobs.submitMany(me, [
+        { task: 'echo' },
+        { task: 'echo', idempotencyKey: 'in bulk', delayMs: 1 },
+      ])),
+    ];
+    for (const { jobId, deduplicated, job: row } of told) {
+      expect(deduplicated).toBe(false);
+      expect(row).toEqual(await jobById(database.read, me.tenant, jobId));
+    }
+    const again = await engine.jobs.submit(me, { task: 'echo', delayMs: 60_000, idempotencyKey: 'told' });
+    expect(again).toMatchObject({ deduplicated: true, job: null });
+  });
 
   test('a job takes what the caller leaves open from its task', async () => {
     const { jobId, deduplicated } = await engine.jobs.submit(me, {

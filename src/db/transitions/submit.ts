@@ -36,7 +36,13 @@ export interface SubmitRow {
   /** Digest and scope stored with the key; null without one. */
   keyDigest: string | null;
   keyScope: 'RETENTION' | 'UNTIL_FINISHED' | null;
-  inserted: ChangeRow | null;
+  inserted: InsertedRow | null;
+}
+
+/** The change that a submit made, with what the store alone knows of the new job. */
+export interface InsertedRow extends ChangeRow {
+  rank: string;
+  runAt: string;
 }
 
 const columns = `
@@ -53,6 +59,8 @@ i as materialized (
 
 // DO UPDATE and not DO NOTHING: a caller that loses the race must get the winner's row in this very statement (E1).
 // Keys are inserted in order, so that two bulk submits of the same keys cannot wait for each other (E3).
+// "Its job is seen to be finished", and not "no unfinished job is seen": `k` is the newest version of the key, but the
+// jobs are those of this statement's snapshot, in which the job of a caller who won a moment ago is not there at all.
 const keys = `,
 k as (
   insert into waymark.idempotency_keys as k (tenant, kind, name, key, job_id, digest, scope, created_at, expires_at)
@@ -67,8 +75,8 @@ k as (
            case when f.free then excluded.scope else k.scope end,
            case when f.free then excluded.created_at else k.created_at end,
            case when f.free then excluded.expires_at else k.expires_at end
-    from (select case when k.scope = 'UNTIL_FINISHED' then not exists (
-                        select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is null)
+    from (select case when k.scope = 'UNTIL_FINISHED' then exists (
+                        select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)
                       else k.expires_at <= excluded.created_at end as free) f
   )
   returning k.tenant, k.name, k.key, k.job_id, k.digest, k.scope
@@ -96,7 +104,7 @@ m as (
          greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond', n.due,
          case when n.due > n.now then null else n.now end, n.now
   from n join j on j.id = n.id
-  returning id, tenant, task, queue, null::text as from_state, state, version, last_seq, run
+  returning id, tenant, task, queue, null::text as from_state, state, version, last_seq, run, rank, run_at
 ),
 p as (
   insert into waymark.payloads (job_id, kind, data)
@@ -104,7 +112,7 @@ p as (
 ),
 v as materialized (
   select ${MOVED}, 1 as seq, n.now as at, 'JobSubmitted' as type, null::int as attempt, n.submitted_by as actor,
-         json_build_object('inputDigest', n.input_digest) as data
+         json_build_object('inputDigest', n.input_digest) as data, m.rank, m.run_at
   from m join n on n.id = m.id
 ),
 ${WRITE_EVENTS},
@@ -112,14 +120,14 @@ ${COUNT_DELTAS}`;
 
 const answer = (keyed: boolean) => `
 select i.id as "wantedId", ${keyed ? 'k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope",' : ''}
-       ${CHANGE_COLUMNS}
+       ${CHANGE_COLUMNS}, v.rank, v.run_at as "runAt"
 from i ${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}
 left join v on v.id = i.id`;
 
 const SUBMIT = columns + noKeys + writes + answer(false);
 const SUBMIT_KEYED = columns + keys + writes + answer(true);
 
-type AnswerRow = { [K in keyof ChangeRow]: ChangeRow[K] | null } & {
+type AnswerRow = { [K in keyof InsertedRow]: InsertedRow[K] | null } & {
   wantedId: string;
   keyJobId?: string | null;
   keyDigest?: string | null;
@@ -167,6 +175,6 @@ export async function submit(
     jobId: row.keyJobId ?? row.wantedId,
     keyDigest: row.keyDigest ?? null,
     keyScope: row.keyScope ?? null,
-    inserted: row.id === null ? null : (row as ChangeRow),
+    inserted: row.id === null ? null : (row as InsertedRow),
   }));
 }

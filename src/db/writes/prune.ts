@@ -4,11 +4,13 @@ import type { Executor } from '../types.ts';
 // never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
 // an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers; it is
 // counted no longer, since lists do not show it.
+// The keys that go are locked before anything is deleted, SKIP LOCKED too: a submit that holds one may wait for the
+// next, and a pruner that then waited for the first would be a deadlock. A job whose key is held stays until the next pass.
 // Everywhere here the moment is a scalar subquery and no join: only so is it a bound of the index scan. As a join's
 // filter it was tried on every row of the index, each sweep on all finished jobs.
 const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
-l as materialized (
+o as materialized (
   select s.id, s.tenant, s.task, s.queue, s.state,
          exists (
            select 1 from waymark.idempotency_keys k
@@ -19,6 +21,16 @@ l as materialized (
   order by s.finished_at, s.id
   limit $2::int
   for no key update of s skip locked
+),
+k as materialized (
+  select k.job_id from o join waymark.idempotency_keys k on k.job_id = o.id
+  where not o.keyed
+  for update of k skip locked
+),
+l as materialized (
+  select o.* from o
+  where o.keyed or o.id in (select k.job_id from k)
+    or not exists (select 1 from waymark.idempotency_keys x where x.job_id = o.id)
 ),
 g as materialized (select l.id from l where not l.keyed),
 x1 as (delete from waymark.payloads p using l where p.job_id = l.id),

@@ -2,6 +2,8 @@ import { pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // A repeated registration of the same definition makes it the newest again: a rolled-back deployment wins by starting.
+// One that is the newest already is left alone: in a caller's transaction its lock would hold up everybody who submits
+// that task until the commit.
 const REGISTER_TASKS = `
 with i as (
   select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as x(id, name, digest, definition)
@@ -10,7 +12,12 @@ n as (
   insert into waymark.tasks (name, id) select i.name, i.id from i order by i.name on conflict (name) do nothing
 )
 insert into waymark.task_definitions (name, digest, definition, registered_at)
-select i.name, i.digest, i.definition::json, clock_timestamp() from i order by i.name, i.digest
+select i.name, i.digest, i.definition::json, clock_timestamp() from i
+where not exists (
+  select 1 from waymark.task_definitions d
+  where d.name = i.name and d.digest = i.digest and not exists (
+    select 1 from waymark.task_definitions x where x.name = d.name and x.registered_at > d.registered_at))
+order by i.name, i.digest
 on conflict (name, digest) do update set registered_at = excluded.registered_at`;
 
 /** Makes task definitions known to every API. `id` is used only where the name is new. */

@@ -45,7 +45,14 @@ export function isTask(value: unknown): value is AnyTask {
   return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[TASK] === true;
 }
 
-/** Changes whenever anything the database keeps of a task changes. */
+const digests = new WeakMap<TaskDefinition, string>();
+
+/** Changes whenever anything the database keeps of a task changes. A definition is not changed once it is made. */
 export function definitionDigest(definition: TaskDefinition): string {
-  return jsonDigest(definition);
+  let digest = digests.get(definition);
+  if (digest === undefined) {
+    digest = jsonDigest(definition);
+    digests.set(definition, digest);
+  }
+  return digest;
 }

@@ -10,14 +10,18 @@ interface Mark {
 }
 
 const current = new AsyncLocalStorage<Mark | undefined>();
+let open = 0;
 
 /** Runs `fn` marked as the inside of a transaction of `owner`. */
 export async function insideTransaction<T>(owner: object, fn: () => Promise<T>): Promise<T> {
   const mark: Mark = { owner, around: current.getStore(), open: true };
+  open++;
   try {
     return await current.run(mark, fn);
   } finally {
     mark.open = false;
+    // While it is in use, Node 20 follows every promise of the process, which costs a fifth of a busy worker's time.
+    if (--open === 0) current.disable();
   }
 }
 

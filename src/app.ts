@@ -63,7 +63,8 @@ export function createApp(config: Config, options: AppOptions): App {
     await add({ stop: () => foundation.close() });
     // Known before the API is: who finds the service ready can submit.
     if (tasks) {
-      await foundation.engine.execution.registerTasks(tasks.tasks.map((task) => task.definition));
+      const definitions = tasks.tasks.map((task) => task.definition);
+      await foundation.whenReachable(() => foundation.engine.execution.registerTasks(definitions));
     }
     // Before the worker: a port that is taken must not end a process that has claimed jobs already.
     const address = roles.api || config.portIsSet ? await listen(foundation, roles.api) : null;

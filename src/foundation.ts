@@ -21,6 +21,8 @@ export interface Foundation {
   readonly database: OpenDatabase;
   readonly channel: LiveChannel;
   readonly engine: Engine;
+  /** Runs a step of the start, again and again while the database is away. @throws Unavailable after a minute without it */
+  whenReachable<T>(step: () => Promise<T>): Promise<T>;
   /** Gives everything back, the newest first. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -42,17 +44,21 @@ const WAIT_FOR_DATABASE_MS = 60_000;
 export async function openFoundation(config: Config, { log, setup, signal }: FoundationOptions): Promise<Foundation> {
   const database = await openDatabase({
     ...(config.databaseUrl === null ? { dataDir: config.dataDir } : { url: config.databaseUrl }),
+    answerMs: answerMs(config.leaseMs),
     log,
   });
   let channel: LiveChannel | undefined;
   let closing: Promise<void> | undefined;
+  const reachable = <T>(step: () => Promise<T>): Promise<T> => whenReachable(step, log, signal);
   const close = async () => {
     await channel?.close();
     await database.close();
   };
   try {
-    await whenReachable(() => migrate(database.maintenance, { log }), log, signal);
-    if (setup) await withSetupLock(database, async () => void (await setup({ db: database.work.user })));
+    await reachable(() => migrate(database.maintenance, { log }));
+    if (setup) {
+      await reachable(() => withSetupLock(database, async () => void (await setup({ db: database.work.user }))));
+    }
     channel =
       config.redisUrl === null ? createMemoryChannel({ log }) : createRedisChannel({ url: config.redisUrl, log });
   } catch (error) {
@@ -70,6 +76,7 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
     database,
     channel,
     engine,
+    whenReachable: reachable,
     close() {
       closing ??= close();
       return closing;
@@ -77,16 +84,19 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   };
 }
 
-async function whenReachable(
-  start: () => Promise<unknown>,
-  log: Logger,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+/**
+ * A beat must leave time for another one over a new connection within the lease; a worker's other statements need not be
+ * waited for much longer than the lease that they are made under.
+ */
+function answerMs(leaseMs: number) {
+  return { beat: Math.min(4_000, leaseMs / 3), work: Math.min(30_000, Math.max(5_000, leaseMs)) };
+}
+
+async function whenReachable<T>(step: () => Promise<T>, log: Logger, signal: AbortSignal | undefined): Promise<T> {
   const until = performance.now() + WAIT_FOR_DATABASE_MS;
   for (let tries = 0; ; tries++) {
     try {
-      await start();
-      return;
+      return await step();
     } catch (error) {
       if (!(error instanceof Unavailable) || performance.now() > until) throw error;
       if (tries % 5 === 0) {

@@ -49,7 +49,7 @@ const SIZES: Record<Purpose, number> = { submit: 4, work: 10, beat: 1, read: 4, 
  * connection is dead there must be time for another one within a lease.
  */
 const ANSWER_MS: Partial<Record<Purpose, number>> = {
-  submit: 30_000,
+  submit: 10_000,
   work: 30_000,
   beat: 4_000,
   read: 10_000,

@@ -7,7 +7,7 @@ import type { RawOptions, RawPool, RawResult, RawTx } from './raw.ts';
 import { startThread } from './thread.ts';
 
 /** A transaction that is still open after this is not waited for; it was never committed. */
-const CLOSE_TIMEOUT_MS = 10_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 const ONCE: RawOptions = { as: 'objects', prepare: false };
 

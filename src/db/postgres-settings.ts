@@ -20,7 +20,7 @@ export interface PoolOptions {
   log: Logger;
 }
 
-const CONNECT_TIMEOUT_S = 10;
+const CONNECT_TIMEOUT_S = 5;
 /** A process that is frozen inside a transaction must not hold its locks for ever. */
 const IDLE_IN_TRANSACTION_MS = 60_000;
 const IDLE_CLOSE_S = 60;

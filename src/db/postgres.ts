@@ -13,7 +13,7 @@ const marginMs = (answerMs: number) => Math.min(MAX_MARGIN_MS, answerMs / 4);
 /** For the statements that still run on a client which was given up. */
 const RETIRE_MS = 60_000;
 /** How long `close` waits for what is under way. */
-const CLOSE_MS = 10_000;
+const CLOSE_MS = 2_000;
 /** postgres.js waits for the answer of a connection that was lost; nothing is under way any more when it is asked. */
 const END = { timeout: 0.2 };
 /** Limits above this mean none: neither a timer nor Postgres takes more milliseconds. */

@@ -17,7 +17,7 @@ export function createEngine(deps: { database: Database; channel: LiveChannel; o
   const { database, channel, options } = deps;
   return {
     jobs: { ...createSubmit(database, channel, options), ...createControl(database, channel, options) },
-    execution: createExecution(database, channel),
+    execution: createExecution(database, channel, options),
     maintenance: createMaintenance(database, channel, options),
   };
 }

@@ -13,13 +13,17 @@ import { createBatcher } from './batcher.ts';
 import { sendBeat } from './beat.ts';
 import { type Announcer, announce } from './commit.ts';
 import { createSettle } from './settle.ts';
-import type { CheckpointWrite, ExecutionEngine } from './types.ts';
+import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
 
 /** Longest a user's transaction may stay open: its batch would hold a connection and, embedded, everybody. */
 const USER_TRANSACTION_MS = 30_000;
 
 /** The verbs of workers. */
-export function createExecution(database: Database, channel: Announcer): ExecutionEngine {
+export function createExecution(
+  database: Database,
+  channel: Announcer,
+  { leaseMs }: Pick<EngineOptions, 'leaseMs'>,
+): ExecutionEngine {
   const db = database.work;
   const save = createBatcher<CheckpointWrite, void>((writes) => saveTogether(writes), {
     maxSize: 100,
@@ -115,8 +119,10 @@ export function createExecution(database: Database, channel: Announcer): Executi
         const rows = await db.transaction(
           async (tx) => {
             write = await fn(tx);
+            const limit = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
             // The fence comes last, so that the job's row is locked for microseconds and not for the length of `fn`.
             const saved = await saveCheckpoints(tx, [toInput(write)], write.kind === 'STEP' ? 'refuse' : 'advance');
+            await limit;
             if (saved.length === 0) throw new LeaseLost(jobId, attempt);
             // The commit of an earlier try, whose answer was lost, came after all: these writes are its repetition.
             if (saved.some((row) => !row.saved)) throw new AlreadySaved();
@@ -154,6 +160,17 @@ export function createExecution(database: Database, channel: Announcer): Executi
 function toRow(definition: TaskDefinition) {
   const text = JSON.stringify(definition);
   return { id: newUuid(), name: definition.name, digest: definitionDigest(definition), definition: text };
+}
+
+/**
+ * Only COMMIT follows the fence. A process that is frozen, or cut off, between the two would hold the job's row, and with
+ * it whoever cancels or rescues the job. Sent ahead of the fence on the same connection, so it takes no time of its own.
+ */
+function limitIdle(tx: Executor, leaseMs: number): Promise<unknown> {
+  const limit = tx.query(`select set_config('idle_in_transaction_session_timeout', $1, true)`, [`${leaseMs}ms`]);
+  // When this fails, so does the fence, which is waited for first.
+  limit.catch(() => {});
+  return limit;
 }
 
 /** Rolls a user's transaction back; never leaves this file. */

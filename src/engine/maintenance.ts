@@ -15,7 +15,7 @@ import {
 } from '../db/writes/workers.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
-import { settleBatch, toInput } from './settle.ts';
+import { settleFree, toInput } from './settle.ts';
 import type { EngineOptions, MaintenanceEngine } from './types.ts';
 
 const STAGE_BATCH = 500;
@@ -64,7 +64,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
 
   async function settleAll(rows: RescueRow[], outcomeOf: (row: RescueRow) => RescueOutcome): Promise<number> {
     if (rows.length === 0) return 0;
-    const settling = await settleBatch(
+    const settled = await settleFree(
       db,
       channel,
       rows.map((row) => {
@@ -78,9 +78,8 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
         });
       }),
     );
-    const fates = await Promise.all(settling);
     for (const { workerId } of rows) channel.publishNudge(workerId);
-    return fates.filter((f) => f.status === 'settled').length;
+    return settled;
   }
 
   return {

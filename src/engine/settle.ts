@@ -28,6 +28,15 @@ export async function settleBatch(
   return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, ends[i] as SettleInput) : fate));
 }
 
+/**
+ * The same for those whose rows are free; whoever else would have to be waited for stays as it is. For the sweep, which
+ * comes round again: a row that a frozen process holds must not keep it from all others. Returns how many it settled.
+ */
+export async function settleFree(db: Db, channel: Announcer, ends: readonly SettleInput[]): Promise<number> {
+  const fates = await settleOnce(db, channel, ends, false);
+  return fates.filter((fate) => fate !== 'held' && fate.status === 'settled').length;
+}
+
 async function settleAlone(db: Db, channel: Announcer, end: SettleInput): Promise<SettleResult> {
   const [fate] = await settleOnce(db, channel, [end], true);
   // Held while waiting for it cannot be: the wait ends with the row, or with the attempt's ownership gone.
@@ -58,10 +67,10 @@ async function settleOnce(
   });
 }
 
-/** The stored form of how an attempt ended. */
 /** A job that was handed back too often in a row counts as stalled; who hands it back says no time for that. */
 const HANDED_BACK_TOO_OFTEN_MS = 10_000;
 
+/** The stored form of how an attempt ended. */
 export function toInput(end: AttemptEnd): SettleInput {
   return {
     jobId: end.jobId,

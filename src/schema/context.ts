@@ -21,6 +21,8 @@ export interface SchemaDeps {
 /** The context of one operation. */
 export interface SchemaContext extends SchemaDeps {
   caller: Viewer;
+  /** For what is read for several callers, and so not given up when one of them hangs up. */
+  sharedRead: Executor;
   /** Replaced by `freshLoaders` where one operation reads the same thing at several moments. */
   loaders: Loaders;
 }
@@ -37,9 +39,9 @@ export const ALL_SCOPES = [
   'keys:admin',
 ] as const;
 
-/** A context for one operation of one caller. */
-export function createContext(deps: SchemaDeps, caller: Viewer): SchemaContext {
-  return { ...deps, caller, loaders: createLoaders(deps.read, caller.tenant) };
+/** A context for one operation of one caller. @param read what this caller alone reads by; default as everybody */
+export function createContext(deps: SchemaDeps, caller: Viewer, read: Executor = deps.read): SchemaContext {
+  return { ...deps, caller, read, sharedRead: deps.read, loaders: createLoaders(read, caller.tenant) };
 }
 
 /**
@@ -62,7 +64,7 @@ export function sharedLoaders(context: SchemaContext, value: object): void {
   const now = performance.now();
   let entry = shared.get(value);
   if (!entry || now - entry.since > SHARED_MS) {
-    entry = { loaders: createLoaders(context.read, context.caller.tenant), since: now };
+    entry = { loaders: createLoaders(context.sharedRead, context.caller.tenant), since: now };
     shared.set(value, entry);
   }
   context.loaders = entry.loaders;

@@ -11,6 +11,7 @@ import {
 } from 'graphql';
 import { createYoga, isAsyncIterable, useExecutionCancellation } from 'graphql-yoga';
 import type { Logger } from '../core/log.ts';
+import { AttendedReads } from '../schema/attended-reads.ts';
 import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
 import { schema } from '../schema/index.ts';
 import { DEFAULT_LIMITS, type OperationLimits, tooComplex } from '../schema/limits.ts';
@@ -75,6 +76,7 @@ interface ServerContext {
  */
 export function createGraphQL(options: GraphQLOptions) {
   const { deps, limits } = options;
+  const reads = new AttendedReads(deps.read);
   const mask = createMask(options.log, { suggestions: options.introspection });
   const refuse = (finding: string, limit: Record<string, number>) => () => {
     throw tooComplex(finding, limit);
@@ -95,7 +97,8 @@ export function createGraphQL(options: GraphQLOptions) {
     renderGraphiQL,
     context: ({ viewer, request }) => {
       const caller = viewer ?? viewerOf(request.headers.get(ACTOR_HEADER) ?? undefined);
-      if (caller) return createContext(deps, caller);
+      // A socket's operations have no request, and thus nobody who hangs up before the socket does.
+      if (caller) return createContext(deps, caller, reads.for(request?.signal));
       throw new GraphQLError(`${ACTOR_HEADER} ${ACTOR_RULE}`, {
         extensions: { code: 'BAD_USER_INPUT', argument: ACTOR_HEADER, http: { status: 400 } },
       });

@@ -32,6 +32,10 @@ export interface Saved {
   existed: boolean;
 }
 
+/** A user's transaction that fails after this long was ended by its limit of 30 s, and likely will be again. */
+const SLOW_MS = 25_000;
+const MAX_TOO_SLOW = 2;
+
 type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction'>;
 
 /**
@@ -44,7 +48,6 @@ export class AttemptWrites {
   readonly #track: ProgressTrack;
   readonly #trouble: Trouble;
   readonly #maxBytes: number;
-  readonly #leaseMs: number;
   #loaded: Promise<Map<string, CheckpointRow>> | null = null;
 
   constructor(
@@ -54,7 +57,6 @@ export class AttemptWrites {
       track: ProgressTrack;
       trouble: Trouble;
       maxCheckpointBytes: number;
-      leaseMs: number;
     },
   ) {
     this.#attempt = attempt;
@@ -62,7 +64,6 @@ export class AttemptWrites {
     this.#track = o.track;
     this.#trouble = o.trouble;
     this.#maxBytes = o.maxCheckpointBytes;
-    this.#leaseMs = o.leaseMs;
   }
 
   /**
@@ -129,13 +130,15 @@ export class AttemptWrites {
     isThisOne: (row: CheckpointRow) => boolean,
     fn: (tx: UserTx) => Promise<Saving>,
   ): Promise<Saved> {
-    // Bounded although the lease may live on: `fn` may be too slow for a transaction each time it is run.
-    const until = monotonicMs() + this.#leaseMs;
+    let tooSlow = 0;
     for (let delay = 50; ; delay = Math.min(2_000, delay * 2)) {
+      const began = monotonicMs();
       try {
         return await this.#commit(fn);
       } catch (error) {
-        if (!(error instanceof Unavailable) || monotonicMs() >= until) throw this.#lostIf(error);
+        if (!(error instanceof Unavailable)) throw this.#lostIf(error);
+        // A store that is away costs the attempt nothing; an `fn` that is too slow for a transaction stays so.
+        if (monotonicMs() - began >= SLOW_MS && ++tooSlow >= MAX_TOO_SLOW) throw error;
         this.#trouble.failed(error);
         await wait(delay);
         const row = await this.reread(key);

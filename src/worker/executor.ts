@@ -28,7 +28,6 @@ export interface ExecutorParts {
   /** Where errors of checkpoint writes are counted. */
   trouble: Trouble;
   graceMs: number;
-  leaseMs: number;
   maxBytes: { result: number; checkpoint: number };
 }
 
@@ -65,7 +64,7 @@ export class Executor {
   }
 
   #prepare(attempt: Attempt, track: ProgressTrack): HandlerContext {
-    const { execution, trouble, maxBytes, leaseMs, logs, log, db } = this.#parts;
+    const { execution, trouble, maxBytes, logs, log, db } = this.#parts;
     attempt.onAbort(() => {
       if (attempt.lost) track.close();
     });
@@ -73,7 +72,6 @@ export class Executor {
       execution,
       track,
       trouble,
-      leaseMs,
       maxCheckpointBytes: maxBytes.checkpoint,
     });
     return createHandlerContext({ attempt, writes, track, logs, log, db });

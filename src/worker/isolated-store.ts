@@ -3,7 +3,7 @@ import { openDatabase } from '../db/open.ts';
 import type { UserDb } from '../db/types.ts';
 import { createExecution } from '../engine/execution.ts';
 import type { ExecutionEngine } from '../engine/types.ts';
-import type { IsolatedNews } from './isolation-messages.ts';
+import type { IsolatedNews, IsolatedStart } from './isolation-messages.ts';
 
 /** A thread runs one handler: as many connections as that may use at once. */
 const POOL_SIZES = { work: 2, user: 4 };
@@ -18,7 +18,10 @@ export interface IsolatedStore {
  * The worker saves checkpoints. A transaction runs the handler's own code, so it needs a connection here; the embedded
  * database has none to give (`databaseUrl` null), and a call that needs one is refused.
  */
-export async function openIsolatedStore(databaseUrl: string | null, worker: IsolatedNews): Promise<IsolatedStore> {
+export async function openIsolatedStore(
+  { databaseUrl, leaseMs }: Pick<IsolatedStart, 'databaseUrl' | 'leaseMs'>,
+  worker: IsolatedNews,
+): Promise<IsolatedStore> {
   const relayed: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint'> = {
     checkpoints: (jobId, epoch) => worker.checkpoints(jobId, epoch),
     saveCheckpoint: (write) => worker.saveCheckpoint(write),
@@ -27,7 +30,7 @@ export async function openIsolatedStore(databaseUrl: string | null, worker: Isol
     return { execution: { ...relayed, transaction: () => Promise.reject(notHere('a transaction')) }, db: NO_DB };
   }
   const database = await openDatabase({ url: databaseUrl, poolSizes: POOL_SIZES });
-  const { transaction } = createExecution(database, worker);
+  const { transaction } = createExecution(database, worker, { leaseMs });
   return { execution: { ...relayed, transaction }, db: database.work.user };
 }
 

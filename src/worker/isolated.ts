@@ -44,7 +44,7 @@ const log: Logger = {
   warn: (data, message) => void worker.log('warn', plain(data), message),
   error: (data, message) => void worker.log('error', plain(data), message),
 };
-const store = await openIsolatedStore(start.databaseUrl, worker);
+const store = await openIsolatedStore(start, worker);
 const tasks = new Map<string, AnyTask>();
 let current: Attempt | null = null;
 /** What came while the attempt was still being prepared. */
@@ -68,7 +68,6 @@ async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
     execution: store.execution,
     track,
     trouble: new Trouble({ log, doing: 'save a checkpoint' }),
-    leaseMs: start.leaseMs,
     maxCheckpointBytes: start.maxBytes.checkpoint,
   });
   for (const message of early) abort(message);

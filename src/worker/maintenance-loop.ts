@@ -1,7 +1,7 @@
 import type { Logger } from '../core/log.ts';
 import type { MaintenanceEngine } from '../engine/types.ts';
 import { PassLoop } from './pass-loop.ts';
-import { detached, jittered } from './timing.ts';
+import { detached, jittered, settledWithin } from './timing.ts';
 
 export interface MaintenanceParts {
   maintenance: Pick<MaintenanceEngine, 'stage' | 'rescue' | 'fold' | 'prune'>;
@@ -14,10 +14,12 @@ export interface MaintenanceParts {
 export interface MaintenanceLoop {
   /** Every pass begins at once. A second call does nothing; after a stop it begins anew. */
   start(): void;
-  /** Resolves when the passes under way are over. Never rejects; a second call does the same. */
+  /** Resolves when the passes under way are over, or after a second. Never rejects; a second call does the same. */
   stop(): Promise<void>;
 }
 
+/** How long `stop` waits for the passes under way. */
+const STOP_MS = 1_000;
 /** A due time that another process is just staging must not be asked for without a pause. */
 const MIN_STAGE_WAIT_MS = 5;
 /** After an outage everything is looked at again this soon. */
@@ -54,7 +56,8 @@ export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: Mai
       });
     },
     async stop() {
-      await Promise.all(loops.map((loop) => loop.stop()));
+      // A pass may be cut at any point, and may wait for a store that is away: others, or the next start, go on with it.
+      await settledWithin(Promise.all(loops.map((loop) => loop.stop())), STOP_MS);
     },
   };
 }

@@ -138,7 +138,6 @@ class Runtime implements Worker {
       log,
       roster,
       graceMs,
-      leaseMs,
       maxBytes,
       flusher: this.#flusher,
       logs: this.#logs,

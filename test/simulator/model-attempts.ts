@@ -153,13 +153,21 @@ export function endAttempt(world: World, job: ModelJob, end: End): JobState {
   job.worker = null;
   job.version++;
   if (isOver(job.state)) job.finishedAt = world.now;
-  if (job.state === 'RETRYING' || job.state === 'SCHEDULED') job.runAt = world.now + (end.delayHours ?? 0) * HOUR;
+  if (job.state === 'RETRYING' || job.state === 'SCHEDULED') job.runAt = world.now + delayOf(end);
   if (SPENDS.includes(outcome) || job.state === 'FAILED') job.error = error;
   if (end.progress !== undefined) job.progress = end.progress;
   const attempt = job.attempts.find((a) => a.number === end.attempt);
   if (attempt) Object.assign(attempt, { outcome, error: error?.code ?? null, said: said(end) });
   tellEnd(job, end, outcome, error?.code ?? null);
   return job.state;
+}
+
+/** Who hands a job back says no time; one that counts as stalled for it waits all the same. */
+const HANDED_BACK_TOO_OFTEN_MS = 10_000;
+
+function delayOf(end: End): number {
+  if (end.outcome === 'RELEASED' || end.outcome === 'CANCELED') return HANDED_BACK_TOO_OFTEN_MS;
+  return (end.delayHours ?? 0) * HOUR;
 }
 
 /** Where no handler said why, the error says what it was: whatever fails has one. */

@@ -1,0 +1,83 @@
+import { WaymarkError } from '../../../src/core/errors.ts';
+import { sqlState } from '../../../src/db/errors.ts';
+import { inconsistencies } from './consistency.ts';
+import { type Action, RolledBack, type Sky, type StormProcess } from './sky.ts';
+import { SUBMITS } from './submits.ts';
+import { MAINTENANCE, STEERING, WORK } from './work.ts';
+
+export const ACTIONS: Readonly<Record<string, Action>> = { ...SUBMITS, ...WORK, ...STEERING, ...MAINTENANCE };
+
+/** How often each is chosen; the others once. */
+const WEIGHTS: Readonly<Record<string, number>> = {
+  ...{ submitMany: 4, submitBare: 4, submitKeyed: 4, submitInCallersTransaction: 4, submitOfBackEnd: 2 },
+  ...{ claim: 10, settle: 10, checkpoints: 8, transaction: 4, progress: 4, beat: 6, die: 0.2 },
+  ...{ cancel: 4, retry: 4, runNow: 2, stage: 3, rescue: 3, prune: 4, fold: 3 },
+};
+const HANDS = 6;
+
+/** Refusals that a caller must expect when others steer the same jobs. Anything else is a fault. */
+const EXPECTED: ReadonlySet<string> = new Set([
+  'IDEMPOTENCY_CONFLICT',
+  'INVALID_TRANSITION',
+  'NOT_FOUND',
+  'LEASE_LOST',
+]);
+
+export interface StormReport {
+  done: Record<string, number>;
+  refused: Record<string, number>;
+  /** What maintenance has moved. */
+  moved: Record<string, number>;
+  /** What no caller may meet, with how often. */
+  faults: Record<string, number>;
+  /** How often the tables were looked at meanwhile, and what was wrong. */
+  looks: number;
+  broken: Record<string, string[]>;
+}
+
+/** All processes do everything at once until the time is over. */
+export async function storm(processes: readonly StormProcess[], sky: Sky, forMs: number): Promise<StormReport> {
+  const report: StormReport = { done: {}, refused: {}, moved: {}, faults: {}, looks: 0, broken: {} };
+  const until = performance.now() + forMs;
+  const hand = async (p: StormProcess): Promise<void> => {
+    while (performance.now() < until) {
+      const name = choose(sky.random());
+      await (ACTIONS[name] as Action)(p, sky).then(
+        (result) => {
+          count(report.done, name);
+          if (name in MAINTENANCE) for (const [what, n] of Object.entries(result ?? {})) count(report.moved, what, n);
+        },
+        (error) => note(report, name, error),
+      );
+    }
+  };
+  const look = async (): Promise<void> => {
+    for (; performance.now() < until; report.looks++) Object.assign(report.broken, await inconsistencies(sky.sql));
+  };
+  await Promise.all([look(), ...processes.flatMap((p) => Array.from({ length: HANDS }, () => hand(p)))]);
+  return report;
+}
+
+function note(report: StormReport, name: string, error: unknown): void {
+  count(report.done, name);
+  if (error instanceof RolledBack) return;
+  for (const each of error instanceof AggregateError ? error.errors : [error]) {
+    if (each instanceof WaymarkError && EXPECTED.has(each.code)) count(report.refused, `${name} ${each.code}`);
+    else count(report.faults, `${name}: ${sqlState(each) ?? ''} ${(each as Error).message}`);
+  }
+}
+
+function count(of: Record<string, number>, what: string, n = 1): void {
+  of[what] = (of[what] ?? 0) + n;
+}
+
+function choose(random: number): string {
+  const names = Object.keys(ACTIONS);
+  const weight = (name: string) => WEIGHTS[name] ?? 1;
+  let left = random * names.reduce((sum, name) => sum + weight(name), 0);
+  const chosen = names.find((name) => {
+    left -= weight(name);
+    return left < 0;
+  });
+  return chosen ?? 'beat';
+}

@@ -66,9 +66,14 @@ export class Boots {
     return this.#lease ?? undefined;
   }
 
-  /** The id to claim for; null while there is no lease. */
+  /** The id to claim for; null while there is no lease, or none that is sure to last. */
   get claimant(): string | null {
-    return this.#lease?.alive ? this.#lease.workerId : null;
+    return this.#lease?.fresh ? this.#lease.workerId : null;
+  }
+
+  /** Whether what was claimed for this id may be started. */
+  owns(workerId: string): boolean {
+    return this.#lease?.workerId === workerId && this.#lease.alive;
   }
 
   /** Registers and opens the first lease. Resolves without one when `cancel` came first. */

@@ -70,7 +70,7 @@ export class Lease implements Cover {
     return this.#parts.workerId;
   }
 
-  /** Whether jobs may be claimed and started in its name. */
+  /** Whether jobs may be started in its name. */
   get alive(): boolean {
     return !this.#over && monotonicMs() < this.#ackedAt + this.#parts.leaseMs;
   }
@@ -82,6 +82,11 @@ export class Lease implements Cover {
 
   #known(): void {
     for (const resolve of this.#unsure.splice(0)) resolve();
+  }
+
+  /** Whether to claim in its name: what would be claimed shortly before a lease runs out is soon taken away again. */
+  get fresh(): boolean {
+    return this.alive && monotonicMs() < this.#ackedAt + this.#parts.leaseMs / 2;
   }
 
   /** A second call does nothing. */

@@ -230,7 +230,7 @@ class Runtime implements Worker {
 
   #take(job: ClaimedJob, workerId: string): void {
     // Its lease is over: the store gives the job to somebody else, or still calls it ours and the beat finds it.
-    if (this.#boots.claimant !== workerId) return;
+    if (!this.#boots.owns(workerId)) return;
     const task = this.#tasks.get(job.task);
     if (!task || this.#end !== null) {
       this.#handBack(job);

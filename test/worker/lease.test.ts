@@ -185,6 +185,19 @@ describe('by its own clock', () => {
     lease.stop();
   });
 
+  test('nothing is claimed in the second half of a lease that is not renewed; what was claimed may still start', async () => {
+    const { lease, beats, next } = setUp();
+    lease.start();
+    await vi.advanceTimersByTimeAsync(1);
+    await beats[0]?.answer(owns());
+    expect([lease.fresh, lease.alive]).toEqual([true, true]);
+    for (let i = 0; i < 6; i++) await (await next()).fail();
+    expect([lease.fresh, lease.alive]).toEqual([false, true]);
+    await (await next()).answer(owns());
+    expect(lease.fresh).toBe(true);
+    lease.stop();
+  });
+
   test('a store that does not answer is sent three beats and no more', async () => {
     const { lease, beats } = setUp();
     lease.start();

@@ -1,5 +1,6 @@
 import type { Life } from '../cluster/service.ts';
 import type { FaultRecord } from '../faults/fault-record.ts';
+import { LEASE_MS } from '../settings.ts';
 import type { AttemptFact, Theft } from './history.ts';
 
 /**
@@ -18,7 +19,8 @@ export function theftsOf(
     )?.service;
     const targets: readonly string[] = [`${service}`, `${service}-postgres`];
     const hit = faults.some(
-      (f) => targets.includes(f.planned.target) && f.from <= (finishedAt ?? 0) && f.to >= startedAt,
+      // A worker that was cut off has a lease to find its way back; what it claims just before that runs out is lost, too.
+      (f) => targets.includes(f.planned.target) && f.from <= (finishedAt ?? 0) && f.to + LEASE_MS >= startedAt,
     );
     return hit ? [] : [{ jobId, attempt: number, service: service ?? `process ${pid}` }];
   });

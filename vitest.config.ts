@@ -14,6 +14,7 @@ export default defineConfig({
     pool: 'forks',
     // Trials mostly wait, for leases and outages: two files at once take little more time than one, also on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    maxConcurrency: 3,
     testTimeout: 30_000,
     // The first start of an embedded database takes seconds, on a busy machine many.
     hookTimeout: 120_000,

@@ -136,7 +136,7 @@ describePostgres('six processes that sweep at once', (store) => {
       { timeoutMs: 60_000, intervalMs: 200 },
     );
     submitting = false;
-    expect(await submits).toBeGreaterThan(10);
+    expect(await submits).toBeGreaterThan(1);
     // Nothing new comes in, and still what is left goes when its time has come.
     await eventually(async () => expect((await left()).filter(({ n }) => n > 0)).toEqual([]), { timeoutMs: 30_000 });
     expect(await deadlocks(database)).toBe(before);

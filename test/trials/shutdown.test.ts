@@ -2,11 +2,11 @@ import { afterAll, expect, test } from 'vitest';
 import { cleanUp, type Service } from '../cli/program.ts';
 import { describePostgres } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { GRACE, LEASE, trial } from './bench.ts';
+import { GRACE, LEASE, SLACK, trial } from './bench.ts';
 
 const DEPLOYS = Number(process.env.WAYMARK_TRIAL_DEPLOYS ?? 6);
 const STEPS = 5;
-const HAND_OVER_MS = 2_000;
+const HAND_OVER_MS = 2_000 + SLACK;
 
 afterAll(cleanUp);
 
@@ -35,7 +35,7 @@ describePostgres('SIGTERM', () => {
     const next = await t.worker();
     worker.kill('SIGTERM');
     expect((await worker.ended).code).toBe(0);
-    expect(timeOf(worker, 'stopped') - timeOf(worker, 'stopping')).toBeLessThan(GRACE + 2_000);
+    expect(timeOf(worker, 'stopped') - timeOf(worker, 'stopping')).toBeLessThan(GRACE + 2_000 + SLACK);
     expect(await t.state(ends.id)).toBe('COMPLETED');
     expect(await t.attempts(ends.id)).toHaveLength(1);
     expect(await t.state(throws.id)).toBe('FAILED');

@@ -53,7 +53,9 @@ export function parseBackoff(options: BackoffOptions): Backoff {
  */
 export function retryDelay(backoff: Backoff, failures: number, random: number): number {
   const exponent = backoff.type === 'fixed' ? 0 : Math.max(0, failures - 1);
-  const base = Math.min(backoff.delayMs * backoff.factor ** exponent, backoff.maxMs);
+  // Capped before it is multiplied: a delay of 0 times infinity would be no number.
+  const growth = Math.min(backoff.factor ** exponent, Number.MAX_SAFE_INTEGER);
+  const base = Math.min(backoff.delayMs * growth, backoff.maxMs);
   const spread = base * backoff.jitter * (2 * random - 1);
   return Math.round(Math.min(Math.max(0, base + spread), MAX_DURATION_MS));
 }

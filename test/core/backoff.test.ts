@@ -16,13 +16,19 @@ describe('the wait before a retry', () => {
     fc.assert(
       fc.property(backoffs, fc.integer({ min: 1, max: 1000 }), random, (backoff, failures, r) => {
         const exponent = backoff.type === 'fixed' ? 0 : failures - 1;
-        const base = Math.min(backoff.delayMs * backoff.factor ** exponent, backoff.maxMs);
+        const growth = Math.min(backoff.factor ** exponent, Number.MAX_SAFE_INTEGER);
+        const base = Math.min(backoff.delayMs * growth, backoff.maxMs);
         const delay = retryDelay(backoff, failures, r);
         expect(Number.isSafeInteger(delay)).toBe(true);
         expect(delay).toBeGreaterThanOrEqual(Math.floor(base * (1 - backoff.jitter)) - 1);
         expect(delay).toBeLessThanOrEqual(Math.ceil(base * (1 + backoff.jitter)) + 1);
       }),
     );
+  });
+
+  test('is 0 when the delay is, however many failures there were', () => {
+    const backoff = { type: 'exponential', delayMs: 0, factor: 100, maxMs: 1_000, jitter: 1 } as const;
+    expect([1, 2, 200, 1_000].map((failures) => retryDelay(backoff, failures, 0.9))).toEqual([0, 0, 0, 0]);
   });
 
   test('never shrinks with more failures, at the same random number', () => {

@@ -209,7 +209,7 @@ describePostgres('a Postgres that goes away', () => {
       const outcomes = Promise.allSettled(running);
       await sleep(round * 20);
       proxy.cut();
-      for (const outcome of await within(5_000, outcomes)) {
+      for (const outcome of await within(10_000, outcomes)) {
         expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'UNAVAILABLE' } });
       }
       await works();

@@ -20,7 +20,7 @@ export async function insideTransaction<T>(owner: object, fn: () => Promise<T>):
     return await current.run(mark, fn);
   } finally {
     mark.open = false;
-    // While it is in use, Node 20 follows every promise of the process, which costs a fifth of a busy worker's time.
+    // While it is in use, Node 20 follows every promise of the process: some 5 % of a busy worker's time.
     if (--open === 0) current.disable();
   }
 }

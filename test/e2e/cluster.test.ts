@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import postgres from 'postgres';
@@ -10,6 +9,7 @@ import { cleanUp, type Service, startService, temporaryDir } from '../cli/progra
 import { createPostgresDatabase, describePostgres, describeRedis } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { seededRandom } from '../support/random.ts';
+import { linesOf } from '../trials/bench.ts';
 import type tasks from './fixtures/tasks.ts';
 
 const TASKS = fileURLToPath(new URL('./fixtures/tasks.ts', import.meta.url));
@@ -67,8 +67,8 @@ describePostgres('two APIs and three workers', () => {
       let hit = 0;
       for (let kill = 0; kill < KILLS; kill++) {
         // Somebody is at work: then the kill means something.
-        const before = ledgerLines(ledger).length;
-        await eventually(() => expect(ledgerLines(ledger).length).toBeGreaterThan(before), { timeoutMs: 30_000 }).catch(
+        const before = linesOf(ledger).length;
+        await eventually(() => expect(linesOf(ledger).length).toBeGreaterThan(before), { timeoutMs: 30_000 }).catch(
           () => {},
         );
         const index = Math.floor(random() * fleet.length);
@@ -97,7 +97,7 @@ describePostgres('two APIs and three workers', () => {
         const attempts = await sql`select a.job_id, count(*)::int as n from waymark.attempts a group by 1`;
         const extra = attempts.reduce((sum, row) => sum + (row.n as number) - 1, 0);
         expect(extra).toBeGreaterThan(0);
-        const lines = ledgerLines(ledger);
+        const lines = linesOf(ledger);
         expect(new Set(lines.map(([id, , step]) => `${id} ${step}`)).size).toBe((JOBS / 2) * 6);
         expect(lines.length).toBeLessThanOrEqual((JOBS / 2) * 6 + extra);
         const saved = await sql`
@@ -133,15 +133,3 @@ describePostgres('two APIs and three workers', () => {
     }, 300_000);
   });
 });
-
-/** Lines of job, attempt, step and process. */
-function ledgerLines(file: string): string[][] {
-  try {
-    return readFileSync(file, 'utf8')
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => line.split(' '));
-  } catch {
-    return [];
-  }
-}

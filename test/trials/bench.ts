@@ -65,7 +65,7 @@ export interface Trial {
   state(jobId: string): Promise<string>;
   events(jobId: string): Promise<string[]>;
   /** Asks the API. */
-  query<T>(document: string, variables?: Record<string, unknown>): Promise<T>;
+  query<T>(document: string, variables?: object): Promise<T>;
   /** What `waitingOn` of the job names. */
   waitingOn(jobId: string): Promise<string | null>;
   /** Waits until the run has ended. */
@@ -115,16 +115,7 @@ export async function trial(
     const [row] = await sql<{ state: string }[]>`select state from waymark.job_states where id = ${uuid(jobId)}`;
     return row?.state ?? 'none';
   };
-  async function ask<T>(query: string, variables?: Record<string, unknown>): Promise<T> {
-    const response = await fetch(`${api.url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables }),
-    });
-    const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
-    if (errors) throw new Error(JSON.stringify(errors));
-    return data;
-  }
+  const ask = <T>(query: string, variables?: object): Promise<T> => askApi<T>(api.url, query, variables);
 
   return {
     databaseUrl,
@@ -183,7 +174,8 @@ export async function trial(
   };
 }
 
-function linesOf(file: string): string[][] {
+/** The lines of a ledger, in words. */
+export function linesOf(file: string): string[][] {
   try {
     return readFileSync(file, 'utf8')
       .split('\n')
@@ -192,4 +184,16 @@ function linesOf(file: string): string[][] {
   } catch {
     return [];
   }
+}
+
+/** One operation, past the client. @throws Error with the answer's errors */
+export async function askApi<T>(url: string, query: string, variables: object = {}): Promise<T> {
+  const response = await fetch(`${url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query, variables }),
+  });
+  const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
+  if (errors) throw new Error(JSON.stringify(errors));
+  return data;
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cleanUp } from '../cli/program.ts';
 import { describePostgres } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Trial, trial } from './bench.ts';
+import { askApi, type Trial, trial } from './bench.ts';
 
 const CALLERS = 200;
 /** Retention of jobs, then of keys: far enough apart to see what lies between. */
@@ -47,16 +47,7 @@ describePostgres('an idempotency key', () => {
     for (const end of ends) await end();
   });
 
-  async function send<T>(url: string | undefined, query: string, variables: object): Promise<T> {
-    const response = await fetch(`${url}/graphql`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables }),
-    });
-    const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
-    if (errors) throw new Error(JSON.stringify(errors));
-    return data;
-  }
+  const send = <T>(url: string | undefined, query: string, variables: object) => askApi<T>(url ?? '', query, variables);
   const submit = async (input: object, api = 0): Promise<Answer> =>
     (await send<{ submitJob: Answer }>(apis[api], SUBMIT, { input })).submitJob;
 

@@ -205,22 +205,6 @@ CREATE TABLE "waymark"."schedules" (
 	"changed_at" timestamp with time zone NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE "waymark"."attempts" (
-	"job_id" uuid NOT NULL,
-	"number" integer NOT NULL,
-	"run" integer NOT NULL,
-	"outcome" text,
-	"digest" text,
-	"error" json,
-	"worker_id" uuid NOT NULL,
-	"started_at" timestamp with time zone NOT NULL,
-	"finished_at" timestamp with time zone,
-	"resumed_from" text,
-	CONSTRAINT "attempts_job_id_number_pk" PRIMARY KEY("job_id","number"),
-	CONSTRAINT "attempts_outcome" CHECK ("waymark"."attempts"."outcome" is null or "waymark"."attempts"."outcome" in ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'STALLED', 'NOT_ADVANCING', 'CANCELED', 'SUSPENDED', 'POSTPONED', 'RELEASED')),
-	CONSTRAINT "attempts_finished_at" CHECK (("waymark"."attempts"."finished_at" is null) = ("waymark"."attempts"."outcome" is null))
-);
---> statement-breakpoint
 CREATE TABLE "waymark"."checkpoints" (
 	"job_id" uuid NOT NULL,
 	"epoch" integer NOT NULL,
@@ -236,6 +220,21 @@ CREATE TABLE "waymark"."checkpoints" (
 	"created_at" timestamp with time zone NOT NULL,
 	"updated_at" timestamp with time zone NOT NULL,
 	CONSTRAINT "checkpoints_job_id_epoch_key_pk" PRIMARY KEY("job_id","epoch","key")
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."ended_attempts" (
+	"job_id" uuid NOT NULL,
+	"number" integer NOT NULL,
+	"run" integer NOT NULL,
+	"outcome" text NOT NULL,
+	"digest" text NOT NULL,
+	"error" json,
+	"worker_id" uuid NOT NULL,
+	"started_at" timestamp with time zone NOT NULL,
+	"finished_at" timestamp with time zone NOT NULL,
+	"resumed_from" text,
+	CONSTRAINT "ended_attempts_job_id_number_pk" PRIMARY KEY("job_id","number"),
+	CONSTRAINT "ended_attempts_outcome" CHECK ("waymark"."ended_attempts"."outcome" in ('SUCCEEDED', 'FAILED', 'TIMED_OUT', 'STALLED', 'NOT_ADVANCING', 'CANCELED', 'SUSPENDED', 'POSTPONED', 'RELEASED'))
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."events" (
@@ -284,6 +283,8 @@ CREATE TABLE "waymark"."job_states" (
 	"run_at" timestamp with time zone NOT NULL,
 	"queued_at" timestamp with time zone,
 	"started_at" timestamp with time zone,
+	"attempt_started_at" timestamp with time zone,
+	"resumed_from" text,
 	"changed_at" timestamp with time zone NOT NULL,
 	"finished_at" timestamp with time zone,
 	"pruned_at" timestamp with time zone,
@@ -356,11 +357,15 @@ CREATE INDEX "jobs_list_task" ON "waymark"."jobs" USING btree ("tenant","task","
 CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_key") WHERE "waymark"."jobs"."idempotency_key" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_parent" ON "waymark"."jobs" USING btree ("parent_id") WHERE "waymark"."jobs"."parent_id" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_graph" ON "waymark"."jobs" USING btree ("graph_id") WHERE "waymark"."jobs"."graph_id" is not null;--> statement-breakpoint
+CREATE VIEW "waymark"."attempts" AS (select job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at, resumed_from
+from waymark.ended_attempts
+union all
+select id, attempt, run, null, null, null, worker_id, attempt_started_at, null, resumed_from
+from waymark.job_states where worker_id is not null);--> statement-breakpoint
 -- Edited by hand from here on: drizzle-kit cannot say storage parameters. Room in each page keeps updates heap-only
 -- (no index is touched), and hot tables are vacuumed after a thousand dead rows, not after a fifth of the table.
 ALTER TABLE "waymark"."job_states" SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.02);--> statement-breakpoint
 ALTER TABLE "waymark"."checkpoints" SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
 ALTER TABLE "waymark"."workers" SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
 ALTER TABLE "waymark"."count_deltas" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
-ALTER TABLE "waymark"."followups" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);--> statement-breakpoint
-ALTER TABLE "waymark"."attempts" SET (fillfactor = 70);
+ALTER TABLE "waymark"."followups" SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);

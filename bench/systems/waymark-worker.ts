@@ -1,5 +1,5 @@
-import { createWaymark } from '../../src/index.ts';
 import { serveWorker } from '../lib/worker-protocol.ts';
+import { createWaymark } from './built.ts';
 import { CONCURRENCY, noop } from './waymark-task.ts';
 
 serveWorker(async ({ databaseUrl, redisUrl, tuning }, handler) => {

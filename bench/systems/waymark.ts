@@ -1,4 +1,4 @@
-import { createWaymark } from '../../src/index.ts';
+import { createWaymark } from './built.ts';
 import { INPUT, type System } from './system.ts';
 import { CONCURRENCY, noop } from './waymark-task.ts';
 

@@ -18,6 +18,21 @@ function element(value: number | boolean | string | null): string {
   return Object.is(value, -0) ? '-0' : String(value);
 }
 
+/**
+ * A column for `unnest` of several arrays, which pads the shorter ones with nulls: one without any value is sent empty.
+ * Another column must have a value in every row.
+ */
+export function textColumn(values: readonly (string | null)[]): string {
+  return values.every(isNull) ? '{}' : pgTextArray(values);
+}
+
+/** The same for what `pgArray` takes. */
+export function column(values: readonly (number | boolean | string | null)[]): string {
+  return values.every(isNull) ? '{}' : pgArray(values);
+}
+
+const isNull = (value: unknown) => value === null;
+
 // An element that reads the same with and without quotes. NULL of any case is a null when it is not quoted.
 const PLAIN = /^(?!null$)[\w.:+-]+$/i;
 
@@ -33,6 +48,7 @@ export type PgArrayItem = string | null | PgArrayItem[];
  * Drizzle loses backslashes besides.
  */
 export function parsePgArray(text: string): PgArrayItem[] {
+  if (text === '{}') return [];
   // Bounds other than the usual 1 are printed first: [0:2]={a,b,c}.
   let at = text.startsWith('[') ? text.indexOf('=') + 1 : 0;
 

@@ -61,6 +61,10 @@ export const jobStates = waymark.table(
     runAt: at('run_at').notNull(),
     queuedAt: at('queued_at'),
     startedAt: at('started_at'),
+    /** Of the newest attempt. */
+    attemptStartedAt: at('attempt_started_at'),
+    /** Key of the checkpoint that the newest attempt found; null: it began from the start. */
+    resumedFrom: text('resumed_from'),
     changedAt: at('changed_at').notNull(),
     finishedAt: at('finished_at'),
     /** Its belongings are gone; the bare row stays until the job's key expires. */
@@ -101,9 +105,30 @@ export const payloads = waymark.table(
   (t) => [primaryKey({ columns: [t.jobId, t.kind] })],
 );
 
-export const attempts = waymark.table(
-  'attempts',
+/** Written once, as an attempt ends: while it runs, what is known of it stands in `job_states`. See `attempts`. */
+export const endedAttempts = waymark.table(
+  'ended_attempts',
   {
+    jobId: uuid('job_id').notNull(),
+    number: integer('number').notNull(),
+    run: integer('run').notNull(),
+    outcome: text('outcome').notNull(),
+    digest: text('digest').notNull(),
+    error: json('error'),
+    workerId: uuid('worker_id').notNull(),
+    startedAt: at('started_at').notNull(),
+    finishedAt: at('finished_at').notNull(),
+    resumedFrom: text('resumed_from'),
+  },
+  (t) => [
+    primaryKey({ columns: [t.jobId, t.number] }),
+    check('ended_attempts_outcome', sql`${t.outcome} in (${list(ATTEMPT_OUTCOMES)})`),
+  ],
+);
+
+/** All attempts: those that have ended, and the one under way of each RUNNING job (outcome null). */
+export const attempts = waymark
+  .view('attempts', {
     jobId: uuid('job_id').notNull(),
     number: integer('number').notNull(),
     run: integer('run').notNull(),
@@ -114,13 +139,14 @@ export const attempts = waymark.table(
     startedAt: at('started_at').notNull(),
     finishedAt: at('finished_at'),
     resumedFrom: text('resumed_from'),
-  },
-  (t) => [
-    primaryKey({ columns: [t.jobId, t.number] }),
-    check('attempts_outcome', sql`${t.outcome} is null or ${t.outcome} in (${list(ATTEMPT_OUTCOMES)})`),
-    check('attempts_finished_at', sql`(${t.finishedAt} is null) = (${t.outcome} is null)`),
-  ],
-);
+  })
+  .as(
+    sql`select job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at, resumed_from
+from waymark.ended_attempts
+union all
+select id, attempt, run, null, null, null, worker_id, attempt_started_at, null, resumed_from
+from waymark.job_states where worker_id is not null`,
+  );
 
 export const checkpoints = waymark.table(
   'checkpoints',

@@ -1,9 +1,9 @@
-import type { JobChange, ReadyHint } from '../core/change.ts';
+import type { ReadyHint } from '../core/change.ts';
 import { type ChangeRow, toChanges } from '../db/changes.ts';
 import type { LiveChannel } from '../events/channel.ts';
 
 /** As much of the live channel as a commit needs. */
-export type Announcer = Pick<LiveChannel, 'publishChanges' | 'publishReady'>;
+export type Announcer = Pick<LiveChannel, 'publishChanges' | 'publishRows' | 'publishReady'>;
 
 /**
  * Tells everybody what a commit changed: watchers by the channel, workers where work became claimable. To be called
@@ -11,15 +11,10 @@ export type Announcer = Pick<LiveChannel, 'publishChanges' | 'publishReady'>;
  */
 export function announce(channel: Announcer, rows: readonly ChangeRow[]): void {
   if (rows.length === 0) return;
-  const changes = toChanges(rows);
-  channel.publishChanges(changes);
-  announceReady(channel, changes);
-}
-
-function announceReady(channel: Announcer, changes: readonly JobChange[]): void {
+  channel.publishRows(rows, toChanges);
   const hints = new Map<string, ReadyHint>();
-  for (const { state, from, queue, task } of changes) {
-    if (state === 'QUEUED' && from !== 'QUEUED') hints.set(`${queue}\n${task}`, { queue, task });
+  for (const { state, fromState, queue, task } of rows) {
+    if (state === 'QUEUED' && fromState !== 'QUEUED') hints.set(`${queue}\n${task}`, { queue, task });
   }
   if (hints.size > 0) channel.publishReady([...hints.values()]);
 }

@@ -1,10 +1,11 @@
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { newUuid } from '../core/ids.ts';
 import { definitionDigest, type TaskDefinition } from '../core/task.ts';
+import { toChanges } from '../db/changes.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { checkpointByKey, checkpointsOf } from '../db/reads/checkpoint-rows.ts';
 import { cancelDelivered } from '../db/transitions/cancel.ts';
-import { claim } from '../db/transitions/claim.ts';
+import { claim, startedChange } from '../db/transitions/claim.ts';
 import type { Database, Executor } from '../db/types.ts';
 import { appendLogs, type CheckpointInput, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
@@ -81,8 +82,8 @@ export function createExecution(
 
     async claim(workerId, request) {
       const rows = await claim(db, workerId, request);
-      announce(channel, rows);
-      return rows.map(({ attempt, ...row }) => ({ ...row, attempt: attempt as number }));
+      channel.publishRows(rows, (heard) => toChanges(heard.map((row) => startedChange(row, workerId))));
+      return rows;
     },
 
     settle: createSettle(db, channel),

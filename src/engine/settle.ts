@@ -1,4 +1,5 @@
 import { Unavailable } from '../core/errors.ts';
+import type { ChangeRow } from '../db/changes.ts';
 import { type SettleInput, settle as settleRows, unsettled } from '../db/transitions/settle.ts';
 import type { Db } from '../db/types.ts';
 import { createBatcher } from './batcher.ts';
@@ -51,16 +52,16 @@ async function settleOnce(
 ): Promise<(SettleResult | 'held')[]> {
   const rows = await settleRows(db, ends, wait);
   announce(channel, rows);
-  const settled = new Map(rows.map((row) => [`${row.id}/${row.attempt}`, row.state]));
-  const missing = ends.filter((end) => !settled.has(`${end.jobId}/${end.attempt}`));
+  // Of one job at most one attempt can have owned it.
+  const settled = new Map(rows.map((row) => [row.id, row]));
+  const isSettled = (end: SettleInput) => settled.get(end.jobId)?.attempt === end.attempt;
+  const missing = ends.filter((end) => !isSettled(end));
   const recorded = new Map(
     (missing.length > 0 ? await unsettled(db, missing) : []).map((row) => [`${row.jobId}/${row.attempt}`, row]),
   );
   return ends.map((end) => {
-    const key = `${end.jobId}/${end.attempt}`;
-    const state = settled.get(key);
-    if (state) return { status: 'settled', state };
-    const row = recorded.get(key);
+    if (isSettled(end)) return { status: 'settled', state: (settled.get(end.jobId) as ChangeRow).state };
+    const row = recorded.get(`${end.jobId}/${end.attempt}`);
     if (row?.owns) return 'held';
     if (row?.outcome && row.digest === end.digest) return { status: 'repeated', state: row.state };
     return { status: 'lost' };

@@ -7,6 +7,14 @@ import type { JobChange, ReadyHint } from '../core/change.ts';
 export interface LiveChannel {
   /** Sends what one commit changed, one message per shard. */
   publishChanges(changes: readonly JobChange[]): void;
+  /**
+   * The same for rows whose changes are worth making only where somebody listens: `changesOf` is called for those rows,
+   * if any. Where it seems that nobody does, listeners who are there after all are told to look.
+   */
+  publishRows<Row extends { id: string; tenant: string }>(
+    rows: readonly Row[],
+    changesOf: (rows: readonly Row[]) => readonly JobChange[],
+  ): void;
   /** Tells workers that jobs became claimable. */
   publishReady(hints: readonly ReadyHint[]): void;
   /** Asks one worker to beat now: it has a cancel request to read. */
@@ -27,6 +35,7 @@ export interface LiveChannel {
   close(): Promise<void>;
 }
 
+/** An empty list says that jobs changed, but not which: look. */
 export type ChangeListener = (changes: readonly JobChange[]) => void;
 
 export interface Subscription {

@@ -30,6 +30,7 @@ function memoryTransport(): Transport {
       if (closed || !subscriptions.has(name)) return;
       if (queue.push({ name, text }) === 1) setImmediate(deliver);
     },
+    isHeard: (name) => subscriptions.has(name),
     subscribe(name, onText) {
       if (!closed) subscriptions.set(name, onText);
       return {

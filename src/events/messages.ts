@@ -8,6 +8,8 @@ export interface ChannelNames {
   worker(workerId: string): string;
   /** A publisher says here that it could not send for a while. */
   readonly missed: string;
+  /** A listener says here to which channel it listens, when a publisher did not seem to know. */
+  readonly listening: string;
 }
 
 export function channelNames(prefix = 'waymark'): ChannelNames {
@@ -16,18 +18,25 @@ export function channelNames(prefix = 'waymark'): ChannelNames {
     ready: `${prefix}:ready`,
     worker: (workerId) => `${prefix}:worker:${workerId}`,
     missed: `${prefix}:missed`,
+    listening: `${prefix}:listening`,
   };
 }
 
+/** Instead of changes: some were made, and it is not said which. */
+export const LOOK = '[]';
+
 /** One message per tenant and shard. */
-export function byShard(changes: readonly JobChange[]): { tenant: string; shard: number; changes: JobChange[] }[] {
-  const groups = new Map<string, { tenant: string; shard: number; changes: JobChange[] }>();
-  for (const change of changes) {
-    const shard = shardOf(change.jobId);
-    const key = `${shard}:${change.tenant}`;
+export function byShard<Row extends { tenant: string }>(
+  rows: readonly Row[],
+  idOf: (row: Row) => string,
+): { tenant: string; shard: number; rows: Row[] }[] {
+  const groups = new Map<string, { tenant: string; shard: number; rows: Row[] }>();
+  for (const row of rows) {
+    const shard = shardOf(idOf(row));
+    const key = `${shard}:${row.tenant}`;
     const group = groups.get(key);
-    if (group) group.changes.push(change);
-    else groups.set(key, { tenant: change.tenant, shard, changes: [change] });
+    if (group) group.rows.push(row);
+    else groups.set(key, { tenant: row.tenant, shard, rows: [row] });
   }
   return [...groups.values()];
 }

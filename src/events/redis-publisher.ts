@@ -3,6 +3,10 @@ import { type LinkOptions, RedisLink } from './redis-link.ts';
 
 /** What may wait in this process to be sent, or for its acknowledgement, in characters. What is beyond is dropped. */
 const MAX_UNDER_WAY = 8 * 1024 * 1024;
+/** A listener that spoke up is believed this long: in a cluster Redis counts only the subscribers of one node. */
+const KEEP_MS = 60_000;
+/** Names that are kept in mind; with more of them all are forgotten. */
+const MAX_NAMES = 10_000;
 
 /**
  * Sends without waiting: what is published within one turn of the event loop goes out as one pipeline. While Redis is
@@ -13,6 +17,10 @@ export class RedisPublisher {
   readonly #link: RedisLink;
   readonly #missedName: string;
   readonly #say: BoundedLog;
+  /** Names whose last message reached nobody, as Redis said. */
+  readonly #unheard = new Set<string>();
+  /** Names of which a listener told, and until when that is believed. */
+  readonly #kept = new Map<string, number>();
   #queue: [name: string, text: string][] = [];
   #queued = 0;
   #underWay = 0;
@@ -29,6 +37,7 @@ export class RedisPublisher {
       onUp: () => {
         this.#epoch++;
         this.#underWay = 0;
+        this.#unheard.clear();
         this.#tellMissed();
       },
       // What was under way is rejected, and counted there.
@@ -49,6 +58,30 @@ export class RedisPublisher {
     }
     this.#queued += text.length;
     if (this.#queue.push([name, text]) === 1) setImmediate(() => this.#flush());
+  }
+
+  /** Whether a message under this name may reach somebody. */
+  isHeard(name: string): boolean {
+    return !this.#unheard.has(name);
+  }
+
+  /** Somebody listens under this name, whatever Redis says. */
+  keep(name: string): void {
+    if (this.#kept.size >= MAX_NAMES) this.#kept.clear();
+    this.#kept.set(name, performance.now() + KEEP_MS);
+    this.#unheard.delete(name);
+  }
+
+  #reached(name: string, receivers: unknown): void {
+    if (receivers !== 0) {
+      this.#unheard.delete(name);
+      return;
+    }
+    const keptUntil = this.#kept.get(name);
+    if (keptUntil !== undefined && performance.now() < keptUntil) return;
+    if (keptUntil !== undefined) this.#kept.delete(name);
+    if (this.#unheard.size >= MAX_NAMES) this.#unheard.clear();
+    this.#unheard.add(name);
   }
 
   /** Sends what waits and ends the connection. A second call does nothing. */
@@ -76,6 +109,9 @@ export class RedisPublisher {
     pipeline.exec().then(
       (results) => {
         const failed = results?.filter(([error]) => error !== null) ?? [];
+        results?.forEach(([error, receivers], i) => {
+          if (error === null) this.#reached((batch[i] as [string, string])[0], receivers);
+        });
         this.#sent(epoch, size, failed.length, failed[0]?.[0] ?? null);
       },
       (error: Error) => this.#sent(epoch, size, batch.length, error),

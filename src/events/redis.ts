@@ -1,7 +1,7 @@
 import type { Logger } from '../core/log.ts';
 import { boundedLog } from './bounded-log.ts';
 import type { LiveChannel } from './channel.ts';
-import { channelNames } from './messages.ts';
+import { channelNames, LOOK } from './messages.ts';
 import type { ConnectRedis } from './redis-link.ts';
 import { RedisPublisher } from './redis-publisher.ts';
 import { RedisSubscriber } from './redis-subscriber.ts';
@@ -54,11 +54,24 @@ export function createRedisChannel(options: RedisChannelOptions): LiveChannel {
     if (subscriber.live) listeners.call('live');
   });
   subscriber.subscribe(names.missed, missed.call);
+  subscriber.subscribe(names.listening, (name) => publisher.keep(name));
 
   let closing: Promise<void> | undefined;
   const transport: Transport = {
     publish: (name, text) => publisher.publish(name, text),
-    subscribe: (name, onText) => subscriber.subscribe(name, onText),
+    isHeard: (name) => publisher.isHeard(name),
+    subscribe(name, onText) {
+      // Publishers that believe nobody to listen learn better, at once and whenever they show that they do not know.
+      const speakUp = () => {
+        if (subscriber.live) publisher.publish(names.listening, name);
+      };
+      const subscription = subscriber.subscribe(name, (text) => {
+        if (text === LOOK) speakUp();
+        onText(text);
+      });
+      void subscription.ready.then(speakUp);
+      return subscription;
+    },
     get state() {
       return subscriber.live ? 'live' : 'down';
     },

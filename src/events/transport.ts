@@ -2,12 +2,14 @@ import { CHANNEL_SHARDS } from '../core/change.ts';
 import type { Logger } from '../core/log.ts';
 import { boundedLog } from './bounded-log.ts';
 import type { LiveChannel, Subscription } from './channel.ts';
-import { byShard, type ChannelNames, readChanges, readHints } from './messages.ts';
+import { byShard, type ChannelNames, LOOK, readChanges, readHints } from './messages.ts';
 
 /** What carries texts under names: the part of a live channel that differs between Redis and the process itself. */
 export interface Transport {
   /** Sends soon; never waits, never throws, may lose. */
   publish(name: string, text: string): void;
+  /** False when it seems that nobody subscribes to `name`; then a short text serves as well as a long one. */
+  isHeard(name: string): boolean;
   /** Takes in what is sent under `name`. A name has at most one subscription at a time. */
   subscribe(name: string, onText: (text: string) => void): Subscription;
   readonly state: 'live' | 'down';
@@ -74,7 +76,16 @@ export function channelOver(transport: Transport, names: ChannelNames, log: Logg
 
   return {
     publishChanges(changes) {
-      for (const group of byShard(changes)) send(names.changes(group.tenant, group.shard), group.changes);
+      for (const group of byShard(changes, (change) => change.jobId)) {
+        send(names.changes(group.tenant, group.shard), group.rows);
+      }
+    },
+    publishRows(rows, changesOf) {
+      for (const group of byShard(rows, (row) => row.id)) {
+        const name = names.changes(group.tenant, group.shard);
+        if (transport.isHeard(name)) send(name, changesOf(group.rows));
+        else transport.publish(name, LOOK);
+      }
     },
     publishReady(hints) {
       if (hints.length > 0) send(names.ready, hints);

@@ -49,14 +49,17 @@ export function endOfGivenUp(attempt: Attempt): AttemptEnd | null {
 }
 
 function endOfReturn(attempt: Attempt, value: unknown, maxResultBytes: number): AttemptEnd {
-  if (value === undefined) return { ...idsOf(attempt), outcome: 'SUCCEEDED', result: null, resultDigest: null };
+  const { id, attempt: number } = attempt.job;
+  if (value === undefined) {
+    return { jobId: id, attempt: number, outcome: 'SUCCEEDED', result: null, resultDigest: null };
+  }
   const json = toJsonText(value, 'result', maxResultBytes);
   if (!json.ok) {
     const code = json.problem === 'too-large' ? 'RESULT_TOO_LARGE' : 'RESULT_NOT_JSON';
-    return failed(attempt, ownErrorRecord(code, json.message, attempt.job.attempt, new Date()));
+    return failed(attempt, ownErrorRecord(code, json.message, number, new Date()));
   }
   const resultDigest = jsonDigest(fromJsonText(json.text));
-  return { ...idsOf(attempt), outcome: 'SUCCEEDED', result: json.text, resultDigest };
+  return { jobId: id, attempt: number, outcome: 'SUCCEEDED', result: json.text, resultDigest };
 }
 
 function endOfThrow(attempt: Attempt, error: unknown): AttemptEnd {

@@ -33,25 +33,23 @@ const ALWAYS: Cover = { alive: true, sure: async () => {} };
 export class Attempt {
   readonly job: ClaimedJob;
   readonly task: AnyTask;
-  readonly key: string;
   /** The boot under which it was claimed. */
   readonly workerId: string;
   /** By `monotonicMs`. */
   readonly startedAt = monotonicMs();
   readonly #cover: Cover;
-  readonly #controller = new AbortController();
+  /** Made when somebody asks for the signal: most handlers never do, and it costs more than all the rest. */
+  #controller: AbortController | null = null;
+  #reason: AttemptAborted | null = null;
   readonly #listeners: ((kind: AbortKind) => void)[] = [];
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting: (() => void)[] = [];
   #abortKind: AbortKind | null = null;
   #abortMessage: string | undefined;
   #lost = false;
   #over = false;
-  #advancedAt = monotonicMs();
-  #giveUp: () => void = () => {};
-  /** Resolves when the handler was told to stop and its time for that is over. */
-  readonly givenUp = new Promise<void>((resolve) => {
-    this.#giveUp = resolve;
-  });
+  #advancedAt = this.startedAt;
+  #givenUp = false;
+  readonly #whenGivenUp: (() => void)[] = [];
   /** Resolves when `cancelDelivered` was told to the store, or could not be. */
   cancelDelivery: Promise<void> | null = null;
 
@@ -60,9 +58,11 @@ export class Attempt {
     this.job = job;
     this.task = task;
     this.workerId = workerId;
-    this.key = attemptKey({ jobId: job.id, attempt: job.attempt });
-    // Every fetch of a handler may listen; that is no leak.
-    setMaxListeners(0, this.#controller.signal);
+  }
+
+  /** See `attemptKey`. */
+  get key(): string {
+    return attemptKey({ jobId: this.job.id, attempt: this.job.attempt });
   }
 
   /** As it is called in log lines. */
@@ -70,8 +70,25 @@ export class Attempt {
     return { jobId: publicId('Job', this.job.id), attempt: this.job.attempt, task: this.job.task };
   }
 
+  /** The handler's signal. */
   get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      // Every fetch of a handler may listen; that is no leak.
+      setMaxListeners(0, this.#controller.signal);
+      if (this.#reason !== null) this.#controller.abort(this.#reason);
+    }
     return this.#controller.signal;
+  }
+
+  /** Whether the signal has fired. */
+  get aborted(): boolean {
+    return this.#reason !== null;
+  }
+
+  /** @throws AttemptAborted when the signal has fired */
+  assertNotAborted(): void {
+    if (this.#reason !== null) throw this.#reason;
   }
 
   /** The kind of the first abort; a later one does not change what the handler was told. */
@@ -101,7 +118,14 @@ export class Attempt {
 
   /** Nobody waits for the handler any longer. A second call does nothing. */
   giveUp(): void {
-    this.#giveUp();
+    this.#givenUp = true;
+    for (const listener of this.#whenGivenUp.splice(0)) listener();
+  }
+
+  /** Calls `listener` when the handler was told to stop and its time for that is over; at once when it is. */
+  onGivenUp(listener: () => void): void {
+    if (this.#givenUp) listener();
+    else this.#whenGivenUp.push(listener);
   }
 
   /** Fires the handler's signal; a second call only adds that the job is lost, if `kind` says so. */
@@ -112,7 +136,9 @@ export class Attempt {
     this.#abortMessage = message;
     for (const listener of this.#listeners) listener(kind);
     if (this.#lost) this.#refuseWaiting();
-    if (first) this.#controller.abort(new AttemptAborted(kind, message));
+    if (!first) return;
+    this.#reason = new AttemptAborted(kind, message);
+    this.#controller?.abort(this.#reason);
   }
 
   /** Told of each abort, before the handler's signal fires. */
@@ -127,8 +153,7 @@ export class Attempt {
   }
 
   #refuseWaiting(): void {
-    for (const refuse of this.#waiting) refuse();
-    this.#waiting.clear();
+    for (const refuse of this.#waiting.splice(0)) refuse();
   }
 
   /**
@@ -138,9 +163,23 @@ export class Attempt {
   unlessOver<T>(work: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const refuse = (): void => reject(this.#refusal());
-      this.#waiting.add(refuse);
-      work.then(resolve, reject).finally(() => this.#waiting.delete(refuse));
+      this.#waiting.push(refuse);
+      work.then(
+        (value) => {
+          this.#forget(refuse);
+          resolve(value);
+        },
+        (error) => {
+          this.#forget(refuse);
+          reject(error);
+        },
+      );
     });
+  }
+
+  #forget(refuse: () => void): void {
+    const at = this.#waiting.indexOf(refuse);
+    if (at >= 0) this.#waiting.splice(at, 1);
   }
 
   /** @throws AttemptAborted when nothing may be written any more */

@@ -49,10 +49,10 @@ export class Executor {
         attempt.task.isolation === 'thread'
           ? this.#parts.threads.run(attempt)
           : runHandler(attempt, this.#prepare(attempt, track));
-      const ending = await Promise.race([handler, attempt.givenUp]);
+      const ending = await unlessGivenUp(attempt, handler);
       disarm();
       attempt.close();
-      await this.#record(attempt, track, ending ?? null);
+      await this.#record(attempt, track, ending);
       roster.leave(attempt);
       if (!ending) await this.#outlast(attempt, handler);
     } catch (error) {
@@ -81,16 +81,18 @@ export class Executor {
   async #record(attempt: Attempt, track: ProgressTrack, ending: Ending | null): Promise<void> {
     const { settler, log, maxBytes } = this.#parts;
     const end = ending ? endOfAttempt(attempt, ending, maxBytes.result) : endOfGivenUp(attempt);
-    const progress = end?.progress ?? track.last();
+    if (end !== null) end.progress ??= track.last();
     track.close();
     if (end === null) {
       log.warn(attempt.names, 'the attempt no longer owns its job; how it ended is not recorded');
       return;
     }
-    const result = await settler.settle(attempt, { ...end, progress });
+    const result = await settler.settle(attempt, end);
     if (result === null) log.warn(attempt.names, 'nobody knows whether the end of the attempt was recorded');
     else if (result.status === 'lost') log.warn(attempt.names, 'the attempt no longer owned its job when it ended');
-    else log.debug({ ...attempt.names, outcome: end.outcome, state: result.state }, 'attempt ended');
+    else if (log.isLevelEnabled?.('debug') !== false) {
+      log.debug({ ...attempt.names, outcome: end.outcome, state: result.state }, 'attempt ended');
+    }
   }
 
   /** A handler that ignores its signal cannot be stopped inline; it keeps its slot, so that no more run than there are slots. */
@@ -111,6 +113,14 @@ export class Executor {
   }
 }
 
+/** The handler's ending, or null as soon as it is given up. */
+function unlessGivenUp(attempt: Attempt, handler: Promise<Ending>): Promise<Ending | null> {
+  return new Promise((resolve, reject) => {
+    handler.then(resolve, reject);
+    attempt.onGivenUp(() => resolve(null));
+  });
+}
+
 /**
  * Fires the signal at the attempt's timeout, and gives the handler up when it has not ended some time after any abort:
  * the grace time, for a timeout not more than the timeout itself, so that no attempt lasts longer than twice that.
@@ -121,7 +131,7 @@ function armLimits(attempt: Attempt, graceMs: number): () => void {
   const prevents: (() => void)[] = [];
   let armed = true;
   attempt.onAbort((kind) => {
-    if (!armed || attempt.abortKind !== kind || attempt.signal.aborted) return;
+    if (!armed || attempt.abortKind !== kind || attempt.aborted) return;
     const grace = kind === 'timeout' && timeoutMs !== null ? Math.min(graceMs, timeoutMs) : graceMs;
     prevents.push(after(grace, () => attempt.giveUp()));
   });

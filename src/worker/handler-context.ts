@@ -3,7 +3,7 @@ import { toIso } from '../core/job.ts';
 import type { Jsonify, JsonValue } from '../core/json.ts';
 import type { Logger } from '../core/log.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
-import type { LogWrite } from '../engine/types.ts';
+import type { ClaimedJob, LogWrite } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { type BatchesCall, runBatches } from './batches.ts';
@@ -24,70 +24,122 @@ export interface ContextParts {
   db: UserDb;
 }
 
-/** The context of one attempt. Its functions need no `this`; after the attempt ended they are refused. */
+/**
+ * The context of one attempt. Its functions need no `this`; after the attempt ended they are refused. What a handler may
+ * never ask for is made when it is asked for; so a copy by spread lacks what the getters give.
+ */
 export function createHandlerContext(parts: ContextParts): HandlerContext {
-  const { attempt, writes, track, db } = parts;
-  const { job } = attempt;
-  const keys = new UsedKeys();
-  const idempotencyKey = (name: string): string => stableKey(job.id, job.epoch, String(name));
-  const checkpoints = createValueCheckpoints(writes, keys);
+  return new Context(parts);
+}
+
+class Context implements HandlerContext {
+  readonly #parts: ContextParts;
+  #described: HandlerContext['job'] | undefined;
+  #used: UsedKeys | undefined;
+  #values: ReturnType<typeof createValueCheckpoints> | undefined;
+  #log: HandlerLog | undefined;
+
+  constructor(parts: ContextParts) {
+    this.#parts = parts;
+  }
+
+  get job(): HandlerContext['job'] {
+    this.#described ??= describe(this.#parts.attempt.job);
+    return this.#described;
+  }
+
+  get signal(): AbortSignal {
+    return this.#parts.attempt.signal;
+  }
+
+  get db(): UserDb {
+    return this.#parts.db;
+  }
+
+  get log(): HandlerLog {
+    this.#log ??= createHandlerLog(this.#parts);
+    return this.#log;
+  }
+
+  readonly progress: HandlerContext['progress'] = (report) => {
+    const { attempt, track } = this.#parts;
+    if (attempt.writable && track.report(report)) attempt.advanced();
+  };
+
+  readonly step: HandlerContext['step'] = <T>(...[key, fn, options]: Parameters<HandlerContext['step']>) =>
+    this.#call(async () => {
+      this.#keys.use(key, 'STEP');
+      const { attempt, writes } = this.#parts;
+      const step = { key, idempotencyKey: this.idempotencyKey(key), options };
+      return (await runStep(step, fn, attempt, writes)) as Jsonify<T>;
+    });
+
+  readonly transaction: HandlerContext['transaction'] = <T>(key: string, fn: (tx: UserTx) => Promise<T> | T) =>
+    this.#call(async () => {
+      this.#keys.use(key, 'STEP');
+      return (await runTransaction(key, fn, this.#parts.writes)) as Jsonify<T>;
+    });
+
+  readonly batches: HandlerContext['batches'] = <V, C>(
+    key: string,
+    options: BatchesCall<V, C>['options'],
+    fn: unknown,
+  ) =>
+    this.#call(() => {
+      this.#keys.use(key, 'CURSOR');
+      const { attempt, writes } = this.#parts;
+      const call = { key, options, fn: fn as BatchesCall<V, C>['fn'], idempotencyKey: this.idempotencyKey };
+      return runBatches(call, attempt, writes);
+    });
+
+  readonly checkpoint: HandlerContext['checkpoint'] = (key, data) =>
+    this.#call(() => this.#checkpoints.save(key, data));
+
+  readonly restore: HandlerContext['restore'] = <T>(key: string) =>
+    this.#call(() => this.#checkpoints.restore(key) as Promise<T | undefined>);
+
+  readonly idempotencyKey: HandlerContext['idempotencyKey'] = (name) => {
+    const { job } = this.#parts.attempt;
+    return stableKey(job.id, job.epoch, String(name));
+  };
+
+  get #keys(): UsedKeys {
+    this.#used ??= new UsedKeys();
+    return this.#used;
+  }
+
+  get #checkpoints() {
+    this.#values ??= createValueCheckpoints(this.#parts.writes, this.#keys);
+    return this.#values;
+  }
 
   /** Refuses what cannot be done now before anything is done; a promise nobody waits for must not end the process. */
-  function call<T>(work: () => Promise<T>): Promise<T> {
-    const result = (async () => {
-      assertOutsideTransaction();
-      attempt.assertWritable();
-      await attempt.assertOwned();
-      return work();
-    })();
+  #call<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#checkedCall(work);
     result.catch(() => {});
     return result;
   }
 
+  async #checkedCall<T>(work: () => Promise<T>): Promise<T> {
+    const { attempt } = this.#parts;
+    assertOutsideTransaction();
+    attempt.assertWritable();
+    await attempt.assertOwned();
+    return work();
+  }
+}
+
+function describe(job: ClaimedJob): HandlerContext['job'] {
   return {
-    job: {
-      id: publicId('Job', job.id),
-      task: job.task,
-      run: job.run,
-      attempt: job.attempt,
-      maxAttempts: job.maxAttempts,
-      tenant: job.tenant,
-      tags: job.tags,
-      submittedBy: job.submittedBy,
-      createdAt: new Date(toIso(job.createdAt)),
-    },
-    signal: attempt.signal,
-    progress(report) {
-      if (attempt.writable && track.report(report)) attempt.advanced();
-    },
-    step<T>(...[key, fn, options]: Parameters<HandlerContext['step']>) {
-      return call(async () => {
-        keys.use(key, 'STEP');
-        return (await runStep(
-          { key, idempotencyKey: idempotencyKey(key), options },
-          fn,
-          attempt,
-          writes,
-        )) as Jsonify<T>;
-      });
-    },
-    transaction<T>(key: string, fn: (tx: UserTx) => Promise<T> | T) {
-      return call(async () => {
-        keys.use(key, 'STEP');
-        return (await runTransaction(key, fn, writes)) as Jsonify<T>;
-      });
-    },
-    batches<V, C>(key: string, options: BatchesCall<V, C>['options'], fn: unknown) {
-      return call(() => {
-        keys.use(key, 'CURSOR');
-        return runBatches({ key, options, fn: fn as BatchesCall<V, C>['fn'], idempotencyKey }, attempt, writes);
-      });
-    },
-    checkpoint: (key, data) => call(() => checkpoints.save(key, data)),
-    restore: <T>(key: string) => call(() => checkpoints.restore(key) as Promise<T | undefined>),
-    idempotencyKey,
-    db,
-    log: createHandlerLog(parts),
+    id: publicId('Job', job.id),
+    task: job.task,
+    run: job.run,
+    attempt: job.attempt,
+    maxAttempts: job.maxAttempts,
+    tenant: job.tenant,
+    tags: job.tags,
+    submittedBy: job.submittedBy,
+    createdAt: new Date(toIso(job.createdAt)),
   };
 }
 

@@ -1,6 +1,7 @@
 import { NonRetryableError } from '../core/handler-errors.ts';
 import { openDatabase } from '../db/open.ts';
 import type { UserDb } from '../db/types.ts';
+import type { Announcer } from '../engine/commit.ts';
 import { createExecution } from '../engine/execution.ts';
 import type { ExecutionEngine } from '../engine/types.ts';
 import type { IsolatedNews, IsolatedStart } from './isolation-messages.ts';
@@ -30,7 +31,12 @@ export async function openIsolatedStore(
     return { execution: { ...relayed, transaction: () => Promise.reject(notHere('a transaction')) }, db: NO_DB };
   }
   const database = await openDatabase({ url: databaseUrl, poolSizes: POOL_SIZES });
-  const { transaction } = createExecution(database, worker, { leaseMs });
+  const announcer: Announcer = {
+    publishChanges: (changes) => worker.publishChanges(changes),
+    publishRows: (rows, changesOf) => worker.publishChanges(changesOf(rows)),
+    publishReady: (hints) => worker.publishReady(hints),
+  };
+  const { transaction } = createExecution(database, announcer, { leaseMs });
   return { execution: { ...relayed, transaction }, db: database.work.user };
 }
 

@@ -13,6 +13,14 @@ export interface ClaimCount {
   finished: number;
 }
 
+/** A job that the store says is ours, and that we do not know. */
+interface Stranger {
+  /** The claims that had been sent when it was first seen. */
+  readonly claims: number;
+  /** When it was unknown though those were answered; by `monotonicMs`. */
+  since: number;
+}
+
 /** A timer later than this was kept waiting by a blocked loop. */
 const LATE_MS = 50;
 
@@ -43,8 +51,7 @@ export class Lease implements Cover {
   readonly #parts: LeaseParts;
   readonly #beater: Beater;
   readonly #trouble: Trouble;
-  /** Jobs that the store says are ours and that we do not know, with the claims sent when they were first seen. */
-  #strangers = new Map<string, number>();
+  #strangers = new Map<string, Stranger>();
   #ackedAt: number;
   #cutOff = false;
   #asked = false;
@@ -148,10 +155,10 @@ export class Lease implements Cover {
     this.#ackedAt = sentAt;
     this.#asked = false;
     this.#arm();
-    this.#deliverCancels(answer);
+    const known = this.#parts.roster.byKey();
+    this.#deliverCancels(answer, known);
     this.#stopMissing(answer, sentAt);
-    this.#handBackStrangers(answer, sentAt);
-    this.#parts.roster.forget(sentAt);
+    this.#handBackStrangers(answer, sentAt, known);
     if (this.alive) this.#known();
     if (this.#cutOff && this.alive) {
       this.#cutOff = false;
@@ -175,9 +182,9 @@ export class Lease implements Cover {
     }
   }
 
-  #deliverCancels(answer: BeatAnswer): void {
+  #deliverCancels(answer: BeatAnswer, known: ReadonlyMap<string, Attempt>): void {
     for (const { jobId, attempt: number, cancel } of answer.jobs) {
-      const attempt = cancel ? this.#parts.roster.get(attemptKey({ jobId, attempt: number })) : undefined;
+      const attempt = cancel ? known.get(attemptKey({ jobId, attempt: number })) : undefined;
       if (!cancel || !attempt?.writable) continue;
       const why = cancel.reason === null ? '' : `: ${cancel.reason}`;
       attempt.abort('cancel', `the job was canceled${cancel.by === null ? '' : ` by ${cancel.by}`}${why}`);
@@ -207,18 +214,20 @@ export class Lease implements Cover {
 
   /**
    * Jobs of a claim whose answer was lost. One that is only being claimed or settled looks the same for a moment: it
-   * must be unknown since before the beat was sent, and again in a later answer, when every claim that it can be from
-   * has been answered.
+   * must be unknown when every claim that it can be from has been answered, and still in the answer to a beat that was
+   * sent later.
    */
-  #handBackStrangers(answer: BeatAnswer, sentAt: number): void {
-    const { roster, claims, log } = this.#parts;
-    const seen = new Map<string, number>();
+  #handBackStrangers(answer: BeatAnswer, sentAt: number, known: ReadonlyMap<string, Attempt>): void {
+    const { claims, log } = this.#parts;
+    const seen = new Map<string, Stranger>();
     for (const job of answer.jobs) {
       const key = attemptKey(job);
-      if (roster.spokeForSince(key, sentAt)) continue;
-      const before = this.#strangers.get(key);
-      seen.set(key, before ?? claims.started);
-      if (before === undefined || claims.finished < before) continue;
+      if (known.has(key)) continue;
+      const stranger = this.#strangers.get(key) ?? { claims: claims.started, since: Number.POSITIVE_INFINITY };
+      seen.set(key, stranger);
+      const isSure = sentAt > stranger.since;
+      if (claims.finished >= stranger.claims) stranger.since = Math.min(stranger.since, monotonicMs());
+      if (!isSure) continue;
       log.warn(
         { jobId: publicId('Job', job.jobId), attempt: job.attempt },
         'a job that this worker owns but does not run is handed back',

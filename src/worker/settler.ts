@@ -1,3 +1,4 @@
+import { Unavailable } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import type { AttemptEnd, ExecutionEngine, SettleResult } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
@@ -6,6 +7,8 @@ import { whileUnavailable } from './retry.ts';
 import { settledWithin, wait } from './timing.ts';
 import type { Trouble } from './trouble.ts';
 
+/** After the first try. */
+const FIRST_WAIT_MS = 50;
 /** Tries of an end that the store refuses: it may have met a lock or a limit of the moment. */
 const REFUSED_TRIES = 3;
 /** How long the end of a canceled attempt waits for the rung before it, so that the ladder is told in order. */
@@ -30,6 +33,20 @@ export class Settler {
    */
   async settle(attempt: Attempt, end: AttemptEnd): Promise<SettleResult | null> {
     if (attempt.cancelDelivery) await settledWithin(attempt.cancelDelivery, DELIVERY_WAIT_MS);
+    if (attempt.lost) return { status: 'lost' };
+    try {
+      const result = await attempt.unlessOver(this.#execution.settle(end));
+      this.#trouble.ok();
+      return result;
+    } catch (error) {
+      return this.#persist(attempt, end, error);
+    }
+  }
+
+  /** After a first try that failed with `error`. */
+  async #persist(attempt: Attempt, end: AttemptEnd, error: unknown): Promise<SettleResult | null> {
+    if (error instanceof Unavailable) this.#trouble.failed(error);
+    await wait(FIRST_WAIT_MS);
     const refused = await this.#try(attempt, end);
     if (!('error' in refused)) return refused.result;
     const replaced = await this.#try(attempt, this.#refusedEnd(end, refused.error));

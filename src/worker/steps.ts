@@ -46,10 +46,10 @@ async function runWithRetry<T>(
     try {
       return await runOnce(step, fn, tries, limits.timeoutMs, attempt);
     } catch (error) {
-      if (tries >= limits.maxAttempts || attempt.signal.aborted || decided(error)) throw error;
+      if (tries >= limits.maxAttempts || attempt.aborted || decided(error)) throw error;
     }
     await wait(retryDelay(limits.backoff, tries, Math.random()), attempt.signal);
-    if (attempt.signal.aborted) throw attempt.signal.reason;
+    attempt.assertNotAborted();
   }
 }
 

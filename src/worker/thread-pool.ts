@@ -28,13 +28,13 @@ export class ThreadPool {
     const module = moduleOf(attempt.task) ?? '';
     const thread = this.#take(module);
     let runs = true;
-    void attempt.givenUp.then(() => {
+    attempt.onGivenUp(() => {
       if (runs) void thread.kill();
     });
     const ending = await thread.run(attempt);
     runs = false;
     // A handler that was told to stop may have left something behind that did not hear it.
-    if (attempt.signal.aborted) void thread.kill();
+    if (attempt.aborted) void thread.kill();
     else this.#keep(thread, module);
     return ending;
   }

@@ -14,6 +14,8 @@ export interface Faults {
 export interface FaultyChannel extends LiveChannel {
   faults: Faults;
   setState(state: 'live' | 'down'): void;
+  /** Says that something changed, and not what. */
+  look(): void;
   readonly listeners: number;
 }
 
@@ -44,6 +46,9 @@ export function createFaultyChannel(random: () => number = Math.random): FaultyC
       state = next;
       for (const listener of stateListeners) listener(next);
     },
+    look() {
+      for (const { call } of listeners) call([]);
+    },
     publishChanges(changes) {
       for (const given of changes) {
         const { lose, repeat, delay, strip } = channel.faults;
@@ -58,6 +63,7 @@ export function createFaultyChannel(random: () => number = Math.random): FaultyC
         }
       }
     },
+    publishRows: (rows, changesOf) => channel.publishChanges(changesOf(rows)),
     publishReady() {},
     publishNudge() {},
     onChanges(tenant, shard, call) {

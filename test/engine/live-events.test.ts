@@ -9,6 +9,19 @@ import { collect, liveBench, seqs, take, turn, upTo } from './live-bench.ts';
 describe.each(databases())('jobEvents on $name', ({ open }) => {
   const bench = liveBench(open);
 
+  test('told to look, a stream reads what it was not told', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    const stream = hub.jobEvents(me, job.id);
+    await take(stream, 2);
+    const rest = collect(stream);
+    await job.checkpoint();
+    bench.channel.look();
+    await job.complete();
+    bench.channel.look();
+    expect(seqs(await within(10_000, rest))).toEqual([3, 4]);
+  });
+
   test('replays, goes live, and ends after the terminal event', async () => {
     const hub = bench.openHub();
     const job = await bench.createJob();

@@ -47,6 +47,14 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
     await stream.return?.();
   });
 
+  test('told to look, a list is told to read again', async () => {
+    const hub = bench.openHub();
+    const stream = await opened(hub, { minIntervalMs: 10 });
+    bench.channel.look();
+    expect(await nextOf(stream)).toEqual({ jobs: [], reset: true });
+    await stream.return?.();
+  });
+
   test('judges what never changes without a read, and the rest on the row', async () => {
     const hub = bench.openHub();
     const [a, b] = [await bench.createJob(), await bench.createJob()];

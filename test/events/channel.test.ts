@@ -63,6 +63,16 @@ describe.each(hasRedisServer ? (['memory', 'redis'] as const) : (['memory'] as c
     }
   });
 
+  test('rows reach those who listen as the changes that they are described by', async () => {
+    const channel = await open();
+    const rows = Array.from({ length: 20 }, () => ({ id: newUuid(), tenant: 'default' }));
+    const got: JobChange[] = [];
+    await channel.onChanges('default', null, (changes) => got.push(...changes)).ready;
+    channel.publishRows(rows, (some) => some.map((row) => changeOf(row.id)));
+    await until(() => got.length === 20);
+    expect(got.map((c) => c.jobId).sort()).toEqual(rows.map((row) => row.id).sort());
+  });
+
   test('delivers hints and nudges', async () => {
     const channel = await open();
     const hints: unknown[] = [];

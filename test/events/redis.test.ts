@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { JobChange } from '../../src/core/change.ts';
+import { type JobChange, shardOf } from '../../src/core/change.ts';
 import { newUuid } from '../../src/core/ids.ts';
 import type { Logger } from '../../src/core/log.ts';
 import { createRedisChannel } from '../../src/events/redis.ts';
@@ -17,6 +17,8 @@ describe.skipIf(!hasRedisServer)('over Redis', () => {
 
   const fast = { pingMs: 200, timeoutMs: 300 };
   const openRedis = (log: Logger = recorder().log, url = redis.url) => track(createRedisChannel({ url, log, ...fast }));
+  /** What every process listens to. */
+  const OWN = ['waymark:listening', 'waymark:missed'];
   const channels = async () => ((await redis.command('PUBSUB', 'CHANNELS')) as string[]).sort();
 
   test('messages pass between processes', async () => {
@@ -29,16 +31,15 @@ describe.skipIf(!hasRedisServer)('over Redis', () => {
 
   test('subscribes at the first listener and unsubscribes at the last', async () => {
     const channel = await live(openRedis());
-    const before = await channels();
-    expect(before).toEqual(['waymark:missed']);
+    expect(await channels()).toEqual(OWN);
     const subscriptions = Array.from({ length: 100 }, () => channel.onChanges('t', 3, () => {}));
     await Promise.all(subscriptions.map((s) => s.ready));
-    expect(await channels()).toEqual(['waymark:missed', 'waymark:t:changes:3']);
+    expect(await channels()).toEqual([...OWN, 'waymark:t:changes:3']);
     expect(await redis.command('PUBSUB', 'NUMSUB', 'waymark:t:changes:3')).toEqual(['waymark:t:changes:3', 1]);
     for (const s of subscriptions) s.unsubscribe();
-    await until(async () => (await channels()).length === 1);
+    await until(async () => (await channels()).length === OWN.length);
     for (let i = 0; i < 500; i++) channel.onChanges('t', null, () => {}).unsubscribe();
-    await until(async () => (await channels()).length === 1);
+    await until(async () => (await channels()).length === OWN.length);
   });
 
   test('randomised subscribing ends with exactly what is wanted', async () => {
@@ -60,8 +61,45 @@ describe.skipIf(!hasRedisServer)('over Redis', () => {
     }
     await Promise.all([...open.values()].map((s) => s.ready));
     const wanted = [...open.keys()].map((s) => `waymark:r:changes:${s}`);
-    await until(async () => (await channels()).length === wanted.length + 1);
-    expect(await channels()).toEqual([...wanted, 'waymark:missed'].sort());
+    await until(async () => (await channels()).length === wanted.length + OWN.length);
+    expect(await channels()).toEqual([...wanted, ...OWN].sort());
+  });
+
+  test('rows are described only where somebody listens, and whoever begins to listen hears the next of them in full', async () => {
+    const [here, there] = await Promise.all([live(openRedis()), live(openRedis())]);
+    const row = { id: newUuid(), tenant: 'quiet' };
+    const described: string[] = [];
+    const publish = () =>
+      there.publishRows([row], (rows) => {
+        described.push(...rows.map((r) => r.id));
+        return rows.map((r) => changeOf(r.id, { tenant: r.tenant }));
+      });
+    // The first is sent in full: nobody has said yet that nobody is there.
+    await until(() => {
+      const before = described.length;
+      publish();
+      return described.length === before;
+    });
+    const got: (readonly JobChange[])[] = [];
+    await here.onChanges('quiet', shardOf(row.id), (changes) => got.push(changes)).ready;
+    await until(() => {
+      publish();
+      return got.at(-1)?.length === 1;
+    });
+    expect(got.at(-1)).toEqual([changeOf(row.id, { tenant: 'quiet' })]);
+  });
+
+  test('a listener whom the publisher does not know of is told to look, and speaks up', async () => {
+    const [here, there] = await Promise.all([live(openRedis()), live(openRedis())]);
+    const row = { id: newUuid(), tenant: 'unknown' };
+    const name = `waymark:unknown:changes:${shardOf(row.id)}`;
+    const got: number[] = [];
+    await here.onChanges('unknown', shardOf(row.id), (changes) => got.push(changes.length)).ready;
+    await redis.command('PUBLISH', name, '[]');
+    await until(() => got.length === 1);
+    there.publishRows([row], (rows) => rows.map((r) => changeOf(r.id, { tenant: r.tenant })));
+    await until(() => got.length === 2);
+    expect(got).toEqual([0, 1]);
   });
 
   test('foreign garbage is ignored, and logged without a flood', async () => {
@@ -148,7 +186,7 @@ describe.skipIf(!hasRedisServer)('over Redis', () => {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 30));
       }
       await live(channel);
-      await until(async () => (await channels()).length === kept.length + 1);
+      await until(async () => (await channels()).length === kept.length + OWN.length);
       // The publishing connection was cut too and may be back later than the other.
       await until(() => {
         for (const { shard, tenant, calls } of kept) {

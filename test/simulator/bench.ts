@@ -102,7 +102,7 @@ export function someWorker(id: string) {
 }
 
 const TABLES = [
-  ...['jobs', 'job_states', 'payloads', 'attempts', 'checkpoints', 'events', 'workers', 'idempotency_keys'],
+  ...['jobs', 'job_states', 'payloads', 'ended_attempts', 'checkpoints', 'events', 'workers', 'idempotency_keys'],
   ...['count_deltas', 'counts', 'minute_stats'],
 ].map((table) => `waymark.${table}`);
 

@@ -96,8 +96,8 @@ describePostgres('six processes that sweep at once', (store) => {
       insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, changed_at, finished_at, attempt, last_seq, version)
       select id, tenant, task, queue, 'COMPLETED', 3, created_at, created_at, created_at, created_at, 1, 2, 2 from waymark.jobs`);
     await database.work.query(`
-      insert into waymark.attempts (job_id, number, run, worker_id, started_at, finished_at, outcome)
-      select id, 1, 1, gen_random_uuid(), created_at, created_at, 'SUCCEEDED' from waymark.jobs`);
+      insert into waymark.ended_attempts (job_id, number, run, worker_id, started_at, finished_at, outcome, digest)
+      select id, 1, 1, gen_random_uuid(), created_at, created_at, 'SUCCEEDED', 'SUCCEEDED:' from waymark.jobs`);
     await database.work.query(`
       insert into waymark.events (job_id, seq, at, type, run, state)
       select id, n, created_at, case n when 1 then 'JobSubmitted' else 'JobCompleted' end, 1, 'COMPLETED'

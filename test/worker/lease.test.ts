@@ -119,7 +119,23 @@ describe('what an answer means', () => {
     claims.finished = 1;
     enter(B);
     await (await next()).answer(owns(B, A));
+    expect(released).toEqual([]);
+    await (await next()).answer(owns(B, A));
     expect(released.map((r) => r.jobId)).toEqual([A]);
+    lease.stop();
+  });
+
+  test('a job that was named before its claim was answered, and ended while a later beat was under way, is not handed back', async () => {
+    const { lease, claims, roster, released, next, enter } = setUp();
+    lease.start();
+    claims.started = 1;
+    await (await next()).answer(owns(A));
+    claims.finished = 1;
+    const attempt = enter(A);
+    const beat = await next();
+    roster.leave(attempt);
+    await beat.answer(owns(A));
+    expect(released).toEqual([]);
     lease.stop();
   });
 

@@ -1,10 +1,20 @@
 import type { Backoff } from '../../core/backoff.ts';
-import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
-/** A claimed job, joined with what its handler needs. It carries the AttemptStarted event, too. */
-export interface ClaimRow extends ChangeRow {
+/** A claimed job, joined with what its handler needs; `startedChange` tells of it. */
+export interface ClaimRow {
+  id: string;
+  tenant: string;
+  task: string;
+  queue: string;
+  version: number;
+  /** The `seq` of the AttemptStarted event, too. */
+  lastSeq: number;
+  run: number;
+  attempt: number;
+  at: string;
   tags: string[];
   submittedBy: string;
   createdAt: string;
@@ -47,19 +57,16 @@ m as (
   update waymark.job_states s
   set state = 'RUNNING', worker_id = $1::uuid, attempt = s.attempt + 1, version = s.version + 1,
       last_seq = s.last_seq + 1, changed_at = greatest(t.now, s.changed_at),
-      started_at = coalesce(s.started_at, t.now), last_advance_at = t.now
+      started_at = coalesce(s.started_at, t.now), last_advance_at = t.now,
+      attempt_started_at = greatest(t.now, s.changed_at),
+      resumed_from = case when s.attempt > 0 then (
+        select c.key from waymark.checkpoints c
+        where c.job_id = s.id and c.epoch = s.epoch order by c.sequence desc limit 1
+      ) end
   from t
   where s.id = any((select ids from ids)::uuid[]) and s.state = 'QUEUED'
   returning s.id, s.tenant, s.task, s.queue, 'QUEUED'::text as from_state, s.state, s.version, s.last_seq, s.run,
-            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at,
-            case when s.attempt > 1 then (
-              select c.key from waymark.checkpoints c
-              where c.job_id = s.id and c.epoch = s.epoch order by c.sequence desc limit 1
-            ) end as resumed_from
-),
-a as (
-  insert into waymark.attempts (job_id, number, run, worker_id, started_at, resumed_from)
-  select m.id, m.attempt, m.run, $1::uuid, m.changed_at, m.resumed_from from m
+            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'AttemptStarted' as type, m.attempt, null as actor,
@@ -69,24 +76,58 @@ v as materialized (
 ),
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
-select ${CHANGE_COLUMNS},
-       v.epoch, v.failures, v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom",
-       j.tags, j.submitted_by as "submittedBy", j.created_at as "createdAt", j.timeout_ms as "timeoutMs",
-       j.stall_timeout_ms as "stallTimeoutMs", j.backoff, p.job_id is not null as "hasInput", p.data as input
+select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
+       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", j.tags, j.submitted_by as "submittedBy",
+       j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
+       j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v
 join waymark.jobs j on j.id = v.id
 left join waymark.payloads p on p.job_id = v.id and p.kind = 'input'`;
 
 /** QUEUED → RUNNING for up to `limit` jobs of the given tasks, best rank first, in one statement. */
-export function claim(
+export async function claim(
   db: Executor,
   workerId: string,
   request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number },
 ): Promise<ClaimRow[]> {
-  return db.query<ClaimRow>(CLAIM, [
+  const rows = await db.query<Omit<ClaimRow, 'backoff'> & { backoff: string | Backoff }>(CLAIM, [
     workerId,
     request.queues === null ? null : pgTextArray(request.queues),
     pgTextArray(request.tasks),
     request.limit,
   ]);
+  // Jobs of one task mostly share their backoff: it is read once.
+  const backoffs = new Map<string, Backoff>();
+  for (const row of rows) row.backoff = readOnce(row.backoff as string, backoffs);
+  return rows as ClaimRow[];
+}
+
+function readOnce(text: string, known: Map<string, Backoff>): Backoff {
+  let backoff = known.get(text);
+  if (backoff === undefined) {
+    backoff = JSON.parse(text) as Backoff;
+    known.set(text, backoff);
+  }
+  return backoff;
+}
+
+/** The change that a claim made. */
+export function startedChange(row: ClaimRow, workerId: string): ChangeRow {
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    task: row.task,
+    queue: row.queue,
+    fromState: 'QUEUED',
+    state: 'RUNNING',
+    version: row.version,
+    lastSeq: row.lastSeq,
+    run: row.run,
+    seq: row.lastSeq,
+    at: row.at,
+    type: 'AttemptStarted',
+    attempt: row.attempt,
+    actor: null,
+    data: { workerId, resumedFrom: row.resumedFrom },
+  };
 }

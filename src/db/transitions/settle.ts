@@ -1,7 +1,7 @@
 import type { AttemptOutcome, JobState } from '../../core/state.ts';
 import { MAX_RELEASES_IN_A_ROW, MAX_SUSPENSIONS } from '../../core/state.ts';
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
-import { pgArray, pgTextArray } from '../sql.ts';
+import { column, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** How an attempt ended, in stored form. JSON columns are texts. */
@@ -56,7 +56,7 @@ i as materialized (
 ),
 l as materialized (
   select s.id, s.tenant, s.task, s.queue, s.run, s.attempt, s.failures, s.max_attempts, s.stalls, s.releases,
-         s.suspensions, s.cancel_requested_at, s.cancel_requested_by, s.cancel_reason, s.changed_at,
+         s.suspensions, s.cancel_requested_at, s.cancel_requested_by, s.cancel_reason, s.changed_at, s.worker_id,
          i.digest, i.result, i.result_digest, i.retryable, i.delay_ms, i.reason, i.forced,
          i.progress,
          ${errorOr('i.error')} as error,
@@ -108,13 +108,14 @@ m as (
   where s.id = d.id and s.worker_id is not null and s.attempt = d.attempt
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at, s.run_at, d.outcome, d.digest, d.result, d.error, d.full_error, d.reason,
-            d.cancel_requested_by, d.cancel_reason
+            d.cancel_requested_by, d.cancel_reason, d.worker_id, s.attempt_started_at, s.resumed_from
 ),
 a as (
-  update waymark.attempts a
-  set outcome = m.outcome, digest = m.digest, error = m.full_error::json, finished_at = m.changed_at
+  insert into waymark.ended_attempts (job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at,
+                                      resumed_from)
+  select m.id, m.attempt, m.run, m.outcome, m.digest, m.full_error::json, m.worker_id, m.attempt_started_at,
+         m.changed_at, m.resumed_from
   from m
-  where a.job_id = m.id and a.number = m.attempt
 ),
 p as (
   insert into waymark.payloads (job_id, kind, data)
@@ -159,15 +160,15 @@ export function settle(db: Executor, ends: readonly SettleInput[], wait: boolean
     pgArray(ends.map((e) => e.attempt)),
     pgTextArray(ends.map((e) => e.outcome)),
     pgTextArray(ends.map((e) => e.digest)),
-    pgTextArray(ends.map((e) => e.result)),
-    pgTextArray(ends.map((e) => e.resultDigest)),
-    pgTextArray(ends.map((e) => e.error)),
-    pgTextArray(ends.map((e) => e.fullError)),
+    textColumn(ends.map((e) => e.result)),
+    textColumn(ends.map((e) => e.resultDigest)),
+    textColumn(ends.map((e) => e.error)),
+    textColumn(ends.map((e) => e.fullError)),
     pgArray(ends.map((e) => e.retryable)),
-    pgArray(ends.map((e) => e.delayMs)),
-    pgTextArray(ends.map((e) => e.reason)),
+    column(ends.map((e) => e.delayMs)),
+    textColumn(ends.map((e) => e.reason)),
     pgArray(ends.map((e) => e.forced)),
-    pgTextArray(ends.map((e) => e.progress)),
+    textColumn(ends.map((e) => e.progress)),
   ]);
 }
 

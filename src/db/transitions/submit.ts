@@ -1,6 +1,6 @@
 import type { JobState } from '../../core/state.ts';
 import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { pgArray, pgTextArray } from '../sql.ts';
+import { column, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** A job to be written, checked and complete. */
@@ -149,22 +149,22 @@ export async function submit(
     pgArray(jobs.map((j) => j.id)),
     pgTextArray(jobs.map((j) => j.tenant)),
     pgTextArray(jobs.map((j) => j.task)),
-    pgTextArray(jobs.map((j) => j.title)),
+    textColumn(jobs.map((j) => j.title)),
     pgTextArray(jobs.map((j) => j.queue)),
     pgArray(jobs.map((j) => j.priority)),
     pgTextArray(jobs.map((j) => pgTextArray(j.tags))),
     pgTextArray(jobs.map((j) => j.inputDigest)),
-    pgTextArray(jobs.map((j) => j.idempotencyKey)),
+    textColumn(jobs.map((j) => j.idempotencyKey)),
     pgTextArray(jobs.map((j) => j.keyScope)),
     pgTextArray(jobs.map((j) => j.submittedBy)),
-    pgTextArray(jobs.map((j) => j.concurrencyKey)),
+    textColumn(jobs.map((j) => j.concurrencyKey)),
     pgArray(jobs.map((j) => j.maxAttempts)),
-    pgArray(jobs.map((j) => j.timeoutMs)),
-    pgArray(jobs.map((j) => j.stallTimeoutMs)),
+    column(jobs.map((j) => j.timeoutMs)),
+    column(jobs.map((j) => j.stallTimeoutMs)),
     pgTextArray(jobs.map((j) => j.backoff)),
-    pgTextArray(jobs.map((j) => j.runAt)),
-    pgArray(jobs.map((j) => j.delayMs)),
-    pgTextArray(jobs.map((j) => j.input)),
+    textColumn(jobs.map((j) => j.runAt)),
+    column(jobs.map((j) => j.delayMs)),
+    textColumn(jobs.map((j) => j.input)),
     options.priorityStepMs,
   ];
   const rows = keyed

@@ -34,7 +34,7 @@ l as materialized (
 ),
 g as materialized (select l.id from l where not l.keyed),
 x1 as (delete from waymark.payloads p using l where p.job_id = l.id),
-x2 as (delete from waymark.attempts a using l where a.job_id = l.id),
+x2 as (delete from waymark.ended_attempts a using l where a.job_id = l.id),
 x3 as (delete from waymark.checkpoints c using l where c.job_id = l.id),
 x4 as (delete from waymark.events e using l where e.job_id = l.id),
 x5 as (delete from waymark.job_logs o using l where o.job_id = l.id),

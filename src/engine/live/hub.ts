@@ -78,6 +78,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
         const followed = new Map<string, Topic>();
         const subscription = channel.onChanges(key.tenant, shardOf(key.jobId), (changes) => {
           for (const change of changes) followed.get(change.jobId)?.onChange(change);
+          if (changes.length === 0) poller.now();
         });
         shard = { subscription, topics: followed };
         shards.set(id, shard);

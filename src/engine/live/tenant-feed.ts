@@ -29,7 +29,8 @@ export class TenantFeed {
     this.#resetEveryMs = resetEveryMs;
     this.#subscription = channel.onChanges(tenant, null, (changes) => {
       this.#heard = true;
-      for (const watcher of this.#watchers) watcher.onChanges(changes);
+      if (changes.length === 0) this.reset();
+      else for (const watcher of this.#watchers) watcher.onChanges(changes);
     });
   }
 

@@ -3,7 +3,7 @@ import type { Logger } from '../core/log.ts';
 import type { ClaimedJob, ExecutionEngine } from '../engine/types.ts';
 import type { ClaimCount } from './lease.ts';
 import type { Roster } from './roster.ts';
-import { after, jittered, monotonicMs } from './timing.ts';
+import { after, jittered, monotonicMs, soon } from './timing.ts';
 import { Trouble } from './trouble.ts';
 
 /** After a slot became free others mostly follow: one claim for all of them. */
@@ -100,7 +100,9 @@ export class Producer {
         this.#plan(jittered(this.#parts.pollMs));
       });
     };
-    this.#planned = { at, prevent: after(at - monotonicMs(), run) };
+    const wait = at - monotonicMs();
+    // A timer would take a millisecond at least.
+    this.#planned = { at, prevent: wait <= 0 ? soon(run) : after(wait, run) };
   }
 
   /** Never rejects. */

@@ -33,6 +33,14 @@ export function after(ms: number, fn: () => void): () => void {
   });
 }
 
+/** Calls `fn` in the next turn of the event loop, outside the caller's context. Returns a function that prevents it. */
+export function soon(fn: () => void): () => void {
+  return detached(() => {
+    const immediate = setImmediate(fn);
+    return () => clearImmediate(immediate);
+  });
+}
+
 /** Resolves after `ms`, or at once when `signal` fires. Never rejects: the caller looks at the signal. */
 export function wait(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 import { defineTask } from './built.ts';
 
 /** Slots of the worker: the best of those tried for each purpose. */
-export const CONCURRENCY = { throughput: Number(process.env.CONC ?? 500), latency: 10 };
+export const CONCURRENCY = { throughput: 500, latency: 10 };
 
 /** The task of all benchmarks; `handler` only counts. */
 export const noop = (handler: () => void) =>

@@ -21,8 +21,14 @@ export type Timestamp = string;
 
 /** RFC 3339 in UTC with milliseconds, as clients see it. */
 export function toIso(at: Timestamp): string {
-  return new Date(at.includes('T') ? at : `${at.replace(' ', 'T').replace(/\+00$/, '')}Z`).toISOString();
+  if (at === newest.at) return newest.iso;
+  const iso = new Date(at.includes('T') ? at : `${at.replace(' ', 'T').replace(/\+00$/, '')}Z`).toISOString();
+  newest = { at, iso };
+  return iso;
 }
+
+/** Jobs submitted or claimed together share their times, and reading one is dear. */
+let newest = { at: '', iso: '' };
 
 /** A job as read from the store: what never changes (`jobs`) joined with what does (`job_states`). Ids in stored form. */
 export interface JobRow {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import crypto from 'node:crypto';
 import canonicalizeModule from 'canonicalize';
 import type { InputIssue } from './errors.ts';
 
@@ -29,11 +29,15 @@ export function jsonBytes(text: string): number {
   return Buffer.byteLength(text, 'utf8');
 }
 
+/** In one call where Node has one (20.12 and later). */
+const sha256: (text: string) => string =
+  typeof crypto.hash === 'function'
+    ? (text) => crypto.hash('sha256', text, 'hex')
+    : (text) => crypto.createHash('sha256').update(text).digest('hex');
+
 /** sha256 (hex) of a value's canonical JSON (RFC 8785). `undefined` counts as null. */
 export function jsonDigest(value: unknown): string {
-  return createHash('sha256')
-    .update(canonicalize(value ?? null) ?? 'null')
-    .digest('hex');
+  return sha256(canonicalize(value ?? null) ?? 'null');
 }
 
 /** The rule a string breaks, or null: Postgres text holds neither NUL nor half a surrogate pair. */

@@ -33,6 +33,19 @@ export function column(values: readonly (number | boolean | string | null)[]): s
 
 const isNull = (value: unknown) => value === null;
 
+/** No JSON text holds it as such: JSON escapes control characters. */
+const SEPARATOR = '\u001e';
+
+/** JSON texts (null: none) as one text, to be taken apart by `jsonColumnSql`: a quoted array would cost each of them an escaping. */
+export function jsonColumn(texts: readonly (string | null)[]): string {
+  return texts.every(isNull) ? '' : texts.map((text) => text ?? '').join(SEPARATOR);
+}
+
+/** The SQL that makes a text array of `jsonColumn`; a column of `unnest` like the others. */
+export function jsonColumnSql(param: string): string {
+  return `string_to_array(${param}::text, chr(30), '')`;
+}
+
 // An element that reads the same with and without quotes. NULL of any case is a null when it is not quoted.
 const PLAIN = /^(?!null$)[\w.:+-]+$/i;
 

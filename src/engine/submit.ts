@@ -36,7 +36,7 @@ export function createSubmit(
   const keyed = createBatcher<NewJob, SubmitRow>((jobs) => writeKeyed(jobs), { ...shared, parallel: 4 });
 
   async function write(jobs: NewJob[]): Promise<SubmitRow[]> {
-    const rows = await withRetry(() => submitRows(db, jobs, settings));
+    const rows = await withRetry((repeated) => submitRows(db, jobs, { ...settings, repeated }));
     announce(
       channel,
       rows.flatMap((r) => r.inserted ?? []),
@@ -111,13 +111,13 @@ export function createSubmit(
         return (await write(jobs)).map((row, i) => fate(jobs[i] as NewJob, row, null, `inputs[${i}]`));
       }
       // A conflict must undo the whole call, so the statement gets a transaction round it.
-      const done = await withRetry(() => db.transaction((tx) => bulk(tx, jobs, channel)));
+      const done = await withRetry((repeated) => db.transaction((tx) => bulk(tx, jobs, channel, repeated)));
       for (const { wake } of done) wake();
       return done;
     },
   };
 
-  async function bulk(tx: Executor, jobs: NewJob[], wakeBy: LiveChannel): Promise<Submitted[]> {
+  async function bulk(tx: Executor, jobs: NewJob[], wakeBy: LiveChannel, repeated = false): Promise<Submitted[]> {
     const first = new Map<string, NewJob>();
     for (const job of jobs) {
       const key = job.idempotencyKey === null ? job.id : keyOf(job);
@@ -129,7 +129,7 @@ export function createSubmit(
       await submitRows(
         tx,
         leaders.map(([, job]) => job),
-        settings,
+        { ...settings, repeated },
       ),
     );
     const byKey = new Map(leaders.map(([key], i) => [key, rows[i] as SubmitRow]));
@@ -170,11 +170,11 @@ function fate(job: NewJob, row: SubmitRow, wakeBy: LiveChannel | null, path: str
  * Repeats once when the connection broke in mid-call: the write may have happened, but the ids were made before, so the
  * repetition finds them and writes nothing twice.
  */
-async function withRetry<T>(fn: () => Promise<T>): Promise<T> {
+async function withRetry<T>(fn: (repeated: boolean) => Promise<T>): Promise<T> {
   try {
-    return await fn();
+    return await fn(false);
   } catch (error) {
     if (!(error instanceof Unavailable)) throw error;
-    return fn();
+    return fn(true);
   }
 }

@@ -17,11 +17,11 @@ export class AttendedReads {
     this.#db = db;
   }
 
-  /** Reads for one caller; `gone` fires when he hangs up. */
-  for(gone: AbortSignal | undefined): Executor {
+  /** Reads for one caller; the signal that `gone` gives fires when he hangs up. It is asked for by the first read. */
+  for(gone: () => AbortSignal | undefined): Executor {
     return {
       query: async (text, params) => {
-        const leave = await this.#slots.take(WAIT_MS, gone);
+        const leave = await this.#slots.take(WAIT_MS, gone());
         return this.#db.query<never>(text, params).finally(leave);
       },
     };

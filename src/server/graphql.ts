@@ -9,7 +9,7 @@ import {
   getOperationAST,
   NoSchemaIntrospectionCustomRule,
 } from 'graphql';
-import { createYoga, isAsyncIterable, useExecutionCancellation } from 'graphql-yoga';
+import { createYoga, isAsyncIterable } from 'graphql-yoga';
 import type { Logger } from '../core/log.ts';
 import { AttendedReads } from '../schema/attended-reads.ts';
 import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
@@ -19,7 +19,7 @@ import { ACTOR_HEADER, ACTOR_RULE, viewerOf } from './actor.ts';
 import { documentCaches } from './document-cache.ts';
 import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
 import { createMask, withoutInternals } from './masking.ts';
-import { useClosedSchema, useOperationSize, usePostedJson } from './plugins.ts';
+import { useClosedSchema, useOperationSize, usePostedJson, useQueryCancellation } from './plugins.ts';
 
 /** What a request may be; documented in the README. */
 export interface DocumentLimits extends OperationLimits {
@@ -98,7 +98,12 @@ export function createGraphQL(options: GraphQLOptions) {
     context: ({ viewer, request }) => {
       const caller = viewer ?? viewerOf(request.headers.get(ACTOR_HEADER) ?? undefined);
       // A socket's operations have no request, and thus nobody who hangs up before the socket does.
-      if (caller) return createContext(deps, caller, reads.for(request?.signal));
+      if (caller)
+        return createContext(
+          deps,
+          caller,
+          reads.for(() => request?.signal),
+        );
       throw new GraphQLError(`${ACTOR_HEADER} ${ACTOR_RULE}`, {
         extensions: { code: 'BAD_USER_INPUT', argument: ACTOR_HEADER, http: { status: 400 } },
       });
@@ -124,7 +129,7 @@ export function createGraphQL(options: GraphQLOptions) {
       }),
       ...(options.introspection ? [] : [useClosedSchema(NoSchemaIntrospectionCustomRule)]),
       useOperationSize(limits),
-      useExecutionCancellation(),
+      useQueryCancellation((o) => getOperationAST(o.document, o.operationName)?.operation === 'query'),
     ],
   });
 

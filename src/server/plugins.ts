@@ -71,6 +71,22 @@ export function useOperationSize(limits: OperationLimits): Plugin {
   };
 }
 
+type Operation = Pick<Parameters<NonNullable<Plugin['onExecute']>>[0]['args'], 'document' | 'operationName'>;
+
+/** Stops queries and streams of callers who hang up. A mutation that was begun is finished, so it needs no signal. */
+export function useQueryCancellation(isQuery: (operation: Operation) => boolean): Plugin {
+  const followCaller = ({ args }: { args: { contextValue?: unknown } }): void => {
+    const { request } = args.contextValue as { request?: Request };
+    if (request) Object.assign(args, { signal: request.signal });
+  };
+  return {
+    onExecute(payload) {
+      if (isQuery(payload.args)) followCaller(payload);
+    },
+    onSubscribe: followCaller,
+  };
+}
+
 type AddRule = Parameters<NonNullable<Plugin['onValidate']>>[0]['addValidationRule'];
 
 /** No introspection, and no hints from which the schema could be guessed. */

@@ -1,7 +1,7 @@
 import type { AttemptOutcome, JobState } from '../../core/state.ts';
 import { MAX_RELEASES_IN_A_ROW, MAX_SUSPENSIONS } from '../../core/state.ts';
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
-import { column, pgArray, pgTextArray, textColumn } from '../sql.ts';
+import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** How an attempt ended, in stored form. JSON columns are texts. */
@@ -48,8 +48,9 @@ const errorOr = (given: string) => `
 const settleSql = (skipLocked: boolean) => `
 with t as materialized (select clock_timestamp() as now),
 i as materialized (
-  select * from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                       $9::boolean[], $10::bigint[], $11::text[], $12::boolean[], $13::text[])
+  select * from unnest($1::uuid[], $2::int[], $3::text[], $4::text[], ${jsonColumnSql('$5')}, $6::text[],
+                       ${jsonColumnSql('$7')}, ${jsonColumnSql('$8')}, $9::boolean[], $10::bigint[], $11::text[],
+                       $12::boolean[], ${jsonColumnSql('$13')})
     as x(id, attempt, outcome, digest, result, result_digest, error, full_error, retryable, delay_ms, reason, forced,
          progress)
   order by x.id
@@ -160,15 +161,15 @@ export function settle(db: Executor, ends: readonly SettleInput[], wait: boolean
     pgArray(ends.map((e) => e.attempt)),
     pgTextArray(ends.map((e) => e.outcome)),
     pgTextArray(ends.map((e) => e.digest)),
-    textColumn(ends.map((e) => e.result)),
+    jsonColumn(ends.map((e) => e.result)),
     textColumn(ends.map((e) => e.resultDigest)),
-    textColumn(ends.map((e) => e.error)),
-    textColumn(ends.map((e) => e.fullError)),
+    jsonColumn(ends.map((e) => e.error)),
+    jsonColumn(ends.map((e) => e.fullError)),
     pgArray(ends.map((e) => e.retryable)),
     column(ends.map((e) => e.delayMs)),
     textColumn(ends.map((e) => e.reason)),
     pgArray(ends.map((e) => e.forced)),
-    textColumn(ends.map((e) => e.progress)),
+    jsonColumn(ends.map((e) => e.progress)),
   ]);
 }
 

@@ -1,6 +1,6 @@
 import type { JobState } from '../../core/state.ts';
 import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { column, pgArray, pgTextArray, textColumn } from '../sql.ts';
+import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** A job to be written, checked and complete. */
@@ -52,7 +52,7 @@ i as materialized (
          coalesce(x.run_at, t.now + x.delay_ms * interval '1 millisecond', t.now) as due
   from t, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[],
                  $9::text[], $10::text[], $11::text[], $12::text[], $13::int[], $14::bigint[], $15::bigint[],
-                 $16::text[], $17::timestamptz[], $18::bigint[], $19::text[])
+                 ${jsonColumnSql('$16')}, $17::timestamptz[], $18::bigint[], ${jsonColumnSql('$19')})
     as x(id, tenant, task, title, queue, priority, tags, input_digest, key, key_scope, submitted_by, concurrency_key,
          max_attempts, timeout_ms, stall_timeout_ms, backoff, run_at, delay_ms, input)
 )`;
@@ -88,32 +88,37 @@ n as materialized (
 const noKeys = ', n as (select * from i)';
 
 // A job that is there already was written by an earlier call whose answer was lost: ids are made before the first try.
-const writes = `,
+// Only a repetition looks for that, since the check costs a third of the insert.
+const written = (repeated: boolean) => `,
 j as (
   insert into waymark.jobs (id, tenant, task, title, queue, priority, tags, input_digest, idempotency_key, submitted_by,
                             concurrency_key, timeout_ms, stall_timeout_ms, backoff, created_at)
   select n.id, n.tenant, n.task, n.title, n.queue, n.priority, n.tags::text[], n.input_digest, n.key, n.submitted_by,
          n.concurrency_key, n.timeout_ms, n.stall_timeout_ms, n.backoff::json, n.now
   from n
-  on conflict (id) do nothing
-  returning id
+  ${repeated ? 'on conflict (id) do nothing returning id' : ''}
 ),
-m as (
+m as materialized (
+  select n.id, n.tenant, n.task, n.queue, null::text as from_state,
+         case when n.due > n.now then 'SCHEDULED' else 'QUEUED' end as state, 1 as version, 1 as last_seq, 1 as run,
+         n.max_attempts, n.due as run_at, n.now, n.input, n.input_digest, n.submitted_by,
+         greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond' as rank
+  from n ${repeated ? 'join j on j.id = n.id' : ''}
+),
+s as (
   insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, queued_at, changed_at)
-  select n.id, n.tenant, n.task, n.queue, case when n.due > n.now then 'SCHEDULED' else 'QUEUED' end, n.max_attempts,
-         greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond', n.due,
-         case when n.due > n.now then null else n.now end, n.now
-  from n join j on j.id = n.id
-  returning id, tenant, task, queue, null::text as from_state, state, version, last_seq, run, rank, run_at
+  select m.id, m.tenant, m.task, m.queue, m.state, m.max_attempts, m.rank, m.run_at,
+         case when m.state = 'QUEUED' then m.now end, m.now
+  from m
 ),
 p as (
   insert into waymark.payloads (job_id, kind, data)
-  select n.id, 'input', n.input::json from n join j on j.id = n.id where n.input is not null
+  select m.id, 'input', m.input::json from m where m.input is not null
 ),
 v as materialized (
-  select ${MOVED}, 1 as seq, n.now as at, 'JobSubmitted' as type, null::int as attempt, n.submitted_by as actor,
-         json_build_object('inputDigest', n.input_digest) as data, m.rank, m.run_at
-  from m join n on n.id = m.id
+  select ${MOVED}, 1 as seq, m.now as at, 'JobSubmitted' as type, null::int as attempt, m.submitted_by as actor,
+         json_build_object('inputDigest', m.input_digest) as data, m.rank, m.run_at
+  from m
 ),
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}`;
@@ -124,8 +129,10 @@ select i.id as "wantedId", ${keyed ? 'k.job_id as "keyJobId", k.digest as "keyDi
 from i ${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}
 left join v on v.id = i.id`;
 
-const SUBMIT = columns + noKeys + writes + answer(false);
-const SUBMIT_KEYED = columns + keys + writes + answer(true);
+const statement = (keyed: boolean, repeated: boolean) =>
+  columns + (keyed ? keys : noKeys) + written(repeated) + answer(keyed);
+const SUBMIT = { first: statement(false, false), repeated: statement(false, true) };
+const SUBMIT_KEYED = { first: statement(true, false), repeated: statement(true, true) };
 
 type AnswerRow = { [K in keyof InsertedRow]: InsertedRow[K] | null } & {
   wantedId: string;
@@ -138,11 +145,12 @@ type AnswerRow = { [K in keyof InsertedRow]: InsertedRow[K] | null } & {
 /**
  * (new) → SCHEDULED | QUEUED, any number of jobs in one statement and one round trip. Equal keys must have been folded
  * by the caller: the statement fails on them (E2). Rows come back in no particular order.
+ * @param options.repeated the same jobs may have been written by an earlier call whose answer was lost
  */
 export async function submit(
   db: Executor,
   jobs: readonly NewJob[],
-  options: { priorityStepMs: number; retainKeysMs: number },
+  options: { priorityStepMs: number; retainKeysMs: number; repeated?: boolean },
 ): Promise<SubmitRow[]> {
   const keyed = jobs.some((j) => j.idempotencyKey !== null);
   const params = [
@@ -161,15 +169,16 @@ export async function submit(
     pgArray(jobs.map((j) => j.maxAttempts)),
     column(jobs.map((j) => j.timeoutMs)),
     column(jobs.map((j) => j.stallTimeoutMs)),
-    pgTextArray(jobs.map((j) => j.backoff)),
+    jsonColumn(jobs.map((j) => j.backoff)),
     textColumn(jobs.map((j) => j.runAt)),
     column(jobs.map((j) => j.delayMs)),
-    textColumn(jobs.map((j) => j.input)),
+    jsonColumn(jobs.map((j) => j.input)),
     options.priorityStepMs,
   ];
+  const which = options.repeated ? 'repeated' : 'first';
   const rows = keyed
-    ? await db.query<AnswerRow>(SUBMIT_KEYED, [...params, options.retainKeysMs])
-    : await db.query<AnswerRow>(SUBMIT, params);
+    ? await db.query<AnswerRow>(SUBMIT_KEYED[which], [...params, options.retainKeysMs])
+    : await db.query<AnswerRow>(SUBMIT[which], params);
   return rows.map((row) => ({
     id: row.wantedId,
     jobId: row.keyJobId ?? row.wantedId,

@@ -355,6 +355,7 @@ CREATE INDEX "job_states_bare" ON "waymark"."job_states" USING btree ("pruned_at
 CREATE INDEX "jobs_list" ON "waymark"."jobs" USING btree ("tenant","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_list_task" ON "waymark"."jobs" USING btree ("tenant","task","created_at","id");--> statement-breakpoint
 CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_key") WHERE "waymark"."jobs"."idempotency_key" is not null;--> statement-breakpoint
+CREATE INDEX "jobs_tags" ON "waymark"."jobs" USING gin ("tags") WHERE "waymark"."jobs"."tags" <> '{}';--> statement-breakpoint
 CREATE INDEX "jobs_parent" ON "waymark"."jobs" USING btree ("parent_id") WHERE "waymark"."jobs"."parent_id" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_graph" ON "waymark"."jobs" USING btree ("graph_id") WHERE "waymark"."jobs"."graph_id" is not null;--> statement-breakpoint
 CREATE VIEW "waymark"."attempts" AS (select job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at, resumed_from

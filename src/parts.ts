@@ -1,7 +1,7 @@
 import type { AnyTask } from './core/task.ts';
 import { createLiveHub } from './engine/live/index.ts';
 import type { Foundation } from './foundation.ts';
-import { createHealthServer, createServer } from './server/server.ts';
+import { createHealthServer } from './server/health.ts';
 import { createMaintenanceLoop, type MaintenanceLoop } from './worker/maintenance-loop.ts';
 import { createWorker, type Worker } from './worker/worker.ts';
 
@@ -54,6 +54,8 @@ export async function startServer(
   { channel, config, database, engine, log }: Foundation,
   address: Address,
 ): Promise<RunningServer> {
+  // GraphQL is half of the memory of a process, and a worker never needs it.
+  const { createServer } = await import('./server/server.ts');
   const live = createLiveHub({ db: database.read, channel, log, pollMs: config.pollMs });
   const server = createServer({
     ...address,

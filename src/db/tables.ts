@@ -31,6 +31,8 @@ export const jobs = waymark.table(
     index('jobs_list').on(t.tenant, t.createdAt, t.id),
     index('jobs_list_task').on(t.tenant, t.task, t.createdAt, t.id),
     index('jobs_key').on(t.tenant, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
+    // Jobs without tags are not in it, so it costs nothing where none are used.
+    index('jobs_tags').using('gin', t.tags).where(sql`${t.tags} <> '{}'`),
     index('jobs_parent').on(t.parentId).where(sql`${t.parentId} is not null`),
     index('jobs_graph').on(t.graphId).where(sql`${t.graphId} is not null`),
   ],

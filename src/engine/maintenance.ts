@@ -84,6 +84,9 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
 
   return {
     async stage() {
+      // A look is cheaper than a stage that finds nothing, which is what most passes are.
+      const dueMs = await nextDue(db);
+      if (dueMs === null || dueMs > 0) return { staged: 0, nextDueMs: dueMs };
       const staged = await drain(async () => {
         const rows = await stage(db, { priorityStepMs: options.priorityStepMs, limit: STAGE_BATCH });
         announce(channel, rows);

@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Logger, silentLogger } from '../core/log.ts';
-import type { Executor } from '../db/types.ts';
 import type { SchemaDeps } from '../schema/context.ts';
 import { EventStreams } from './event-streams.ts';
 import { createGraphQL, DEFAULT_DOCUMENT_LIMITS, type DocumentLimits } from './graphql.ts';
+import { answerHealth } from './health.ts';
 import { createHttp, type Listener } from './http.ts';
 import { isForeign } from './origins.ts';
 import { sendPage, sendText } from './pages.ts';
-import { checkReadiness } from './readiness.ts';
 import { send } from './send.ts';
 import { createSockets, DEFAULT_SOCKET_LIMITS, type SocketLimits } from './sockets.ts';
 
@@ -84,28 +83,4 @@ export function createServer(options: ServerOptions): WaymarkServer {
   return Object.assign(http, {
     stats: () => ({ sockets: sockets.count(), eventStreams: streams.count }),
   });
-}
-
-/** Only `/healthz` and `/readyz`, for a process without an API. */
-export function createHealthServer(options: { host: string; port: number; read: Executor; log?: Logger }): Listener {
-  const { host, port, read, log = silentLogger } = options;
-  return createHttp({
-    host,
-    port,
-    log,
-    async onRequest(_request, response, path) {
-      if (!(await answerHealth(response, path, read))) sendText(response, 404, 'not found');
-    },
-  });
-}
-
-async function answerHealth(response: ServerResponse, path: string, read: Executor): Promise<boolean> {
-  if (path === '/healthz') {
-    sendText(response, 200, 'alive');
-    return true;
-  }
-  if (path !== '/readyz') return false;
-  const readiness = await checkReadiness(read);
-  sendText(response, readiness.ready ? 200 : 503, JSON.stringify(readiness), 'application/json');
-  return true;
 }

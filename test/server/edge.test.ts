@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Unavailable } from '../../src/core/errors.ts';
 import type { Executor } from '../../src/db/types.ts';
 import { DEFAULT_DOCUMENT_LIMITS } from '../../src/server/graphql.ts';
-import { createHealthServer } from '../../src/server/server.ts';
+import { createHealthServer } from '../../src/server/health.ts';
 import { databases } from '../support/database.ts';
 import { taskNamed } from '../support/factory.ts';
 import { type Answer, type Service, startService } from './service.ts';

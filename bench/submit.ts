@@ -1,9 +1,11 @@
+import { runBenchmark } from './lib/benchmark.ts';
 import { benchOptions } from './lib/options.ts';
-import { print } from './lib/report.ts';
-import { type Contender, compare, type FigureKind } from './lib/rounds.ts';
-import { withServices } from './lib/services.ts';
+import type { FigureKind, Figures } from './lib/rounds.ts';
+import { bullmq } from './systems/bullmq.ts';
+import { bullmqPostgres } from './systems/bullmq-postgres.ts';
 import { graphile } from './systems/graphile.ts';
 import { type OpenSystem, openSystem } from './systems/open.ts';
+import { pgBoss } from './systems/pg-boss.ts';
 import type { Submitter } from './systems/system.ts';
 import { waymark } from './systems/waymark.ts';
 
@@ -21,35 +23,25 @@ const kinds = Object.fromEntries(
   [...IN_FLIGHT.map((n) => `${n} in flight`), `bulk of ${BULK}`].map((f) => [f, perSecond]),
 );
 
-await withServices(async (machine) => {
-  const systems = [await openSystem(waymark, machine), await openSystem(graphile, machine)] as const;
-  try {
-    const [ours, peer] = systems;
-    print(
-      {
-        benchmark: 'submit',
-        what: 'jobs handed in by one process, each durable when its call resolves',
-        settings: { [ours.name]: waymark.settings.submit, [peer.name]: graphile.settings.submit },
-        comparisons: await compare([submit(ours), submit(peer)], kinds, options),
-      },
-      machine,
-      options,
-    );
-  } finally {
-    await Promise.all(systems.map((system) => system.close()));
-  }
-});
+await runBenchmark(
+  {
+    benchmark: 'submit',
+    what: 'jobs handed in by one process, each durable when its call resolves (in Redis: as far as that is set to be)',
+    kinds,
+    systems: [waymark, graphile, bullmq, bullmqPostgres, pgBoss],
+    open: (system, machine) => openSystem(system, machine, 'submit'),
+    roundOf: submit,
+  },
+  options,
+);
 
-function submit({ name, database, submitter }: OpenSystem): Contender {
-  return {
-    name,
-    async run() {
-      await database.settleDown();
-      const figures: Record<string, number> = {};
-      for (const level of IN_FLIGHT) figures[`${level} in flight`] = await inFlight(submitter, level);
-      figures[`bulk of ${BULK}`] = await inBulk(submitter);
-      return figures;
-    },
+function submit({ database, submitter }: OpenSystem): () => Promise<Figures> {
+  return async () => {
+    await database.settleDown();
+    const figures: Figures = {};
+    for (const level of IN_FLIGHT) figures[`${level} in flight`] = await inFlight(submitter, level);
+    figures[`bulk of ${BULK}`] = await inBulk(submitter);
+    return figures;
   };
 }
 

@@ -18,6 +18,7 @@ export function print(report: Report, machine: Machine, options: BenchOptions): 
     at: new Date().toISOString(),
     node: process.version,
     postgres: machine.postgresVersion,
+    redis: machine.redis,
     cpus: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
     memoryGb: Math.round(totalmem() / 2 ** 30),
     short: options.short,
@@ -28,21 +29,22 @@ export function print(report: Report, machine: Machine, options: BenchOptions): 
   }
   console.log(`\n${report.benchmark}: ${report.what}`);
   for (const [system, text] of Object.entries(report.settings)) console.log(`  ${system}: ${text}`);
-  console.log(`  Node ${about.node}, Postgres ${about.postgres}, ${about.cpus}\n`);
+  console.log(`  Node ${about.node}, Postgres ${about.postgres}, Redis ${about.redis}, ${about.cpus}\n`);
   console.log(table(report.comparisons));
   if (options.short) console.log('\nA short round: it proves that the benchmark works; its figures mean nothing.');
 }
 
 function table(comparisons: readonly Comparison[]): string {
   const names = Object.keys(comparisons[0]?.systems ?? {});
-  const rows = comparisons.map(({ figure, unit, better, digits, systems, ratio }) => [
+  const peers = Object.keys(comparisons[0]?.ratios ?? {});
+  const rows = comparisons.map(({ figure, unit, better, digits, systems, ratios }) => [
     `${figure} (${unit}, ${better} is better)`,
     ...names.map((name) =>
       (systems[name]?.median ?? Number.NaN).toLocaleString('en', { minimumFractionDigits: digits }),
     ),
-    ratio.toFixed(2),
+    ...peers.map((peer) => (ratios[peer] ?? Number.NaN).toFixed(2)),
   ]);
-  const all = [['median of rounds', ...names, 'ratio'], ...rows];
+  const all = [['median of rounds', ...names, ...peers.map((peer) => `of ${peer}`)], ...rows];
   const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
   return all
     .map((row) =>

@@ -12,7 +12,7 @@ export interface FigureKind {
 
 export interface Contender {
   name: string;
-  /** One round: prepares by itself what it needs, and measures only what the benchmark is about. */
+  /** One round. */
   run(): Promise<Figures>;
 }
 
@@ -21,25 +21,25 @@ export interface Comparison extends FigureKind {
   figure: string;
   /** Medians and single rounds, by system. */
   systems: Record<string, { median: number; rounds: number[] }>;
-  /** The first system's median as a share of the second's. */
-  ratio: number;
+  /** The first system's median as a share of each other's, by that one. */
+  ratios: Record<string, number>;
 }
 
 /**
- * Runs both contenders in turn, as often as the options say; who begins changes from round to round, so that neither
- * always has the machine as the other left it. The first round of each warms up and is not counted.
+ * Runs the contenders in turn, as often as the options say; who begins changes from round to round, so that a slow change
+ * of the machine does not always meet the same one. The first round of each warms up and is not counted.
  */
 export async function compare(
-  contenders: readonly [Contender, Contender],
+  contenders: readonly Contender[],
   kinds: Record<string, FigureKind>,
   options: BenchOptions,
 ): Promise<Comparison[]> {
-  const [ours, peer] = contenders;
   const results = new Map<Contender, Figures[]>(contenders.map((c) => [c, []]));
   const until = performance.now() + options.budgetMs;
   for (let n = 0; n <= options.rounds; n++) {
     if (n > 1 && performance.now() > until) break;
-    for (const contender of n % 2 === 0 ? [ours, peer] : [peer, ours]) {
+    const begins = n % contenders.length;
+    for (const contender of [...contenders.slice(begins), ...contenders.slice(0, begins)]) {
       const figures = await contender.run();
       const shown = Object.entries(figures).map(([name, value]) => `${name} ${round(value, kinds[name]?.digits ?? 0)}`);
       console.error(`${n === 0 ? 'warm-up' : `round ${n}`}: ${contender.name}: ${shown.join(', ')}`);
@@ -47,12 +47,12 @@ export async function compare(
     }
   }
   return Object.entries(kinds).map(([figure, kind]) => {
-    const of = (contender: Contender) => {
+    const measured = contenders.map((contender) => {
       const rounds = (results.get(contender) ?? []).map((f) => round(f[figure] ?? Number.NaN, kind.digits));
-      return { median: round(median(rounds), kind.digits), rounds };
-    };
-    const systems = { [ours.name]: of(ours), [peer.name]: of(peer) };
-    const ratio = (systems[ours.name]?.median ?? Number.NaN) / (systems[peer.name]?.median ?? Number.NaN);
-    return { figure, ...kind, systems, ratio: round(ratio, 2) };
+      return [contender.name, { median: round(median(rounds), kind.digits), rounds }] as const;
+    });
+    const ours = measured[0]?.[1].median ?? Number.NaN;
+    const ratios = measured.slice(1).map(([name, peer]) => [name, round(ours / peer.median, 2)]);
+    return { figure, ...kind, systems: Object.fromEntries(measured), ratios: Object.fromEntries(ratios) };
   });
 }

@@ -18,6 +18,11 @@ export class WorkerProcess {
     });
   }
 
+  /** The process's id, for whoever watches it from outside. */
+  get pid(): number {
+    return this.#child.pid ?? Number.NaN;
+  }
+
   send(message: ToWorker): void {
     this.#child.send(message);
   }

@@ -8,7 +8,7 @@ const POOL = 10;
 
 /** graphile-worker, the fastest queue on Postgres that we know. It deletes a job that is done. */
 export const graphile: System = {
-  id: 'graphile',
+  id: 'graphile-worker',
   name: 'graphile-worker',
   settings: {
     submit: `utils.addJob and utils.addJobs over a pool of ${POOL}`,
@@ -16,7 +16,7 @@ export const graphile: System = {
     latency: 'concurrency 10, no local queue, woken by LISTEN/NOTIFY',
   },
   worker: new URL('./graphile-worker.ts', import.meta.url),
-  async open(_machine, { url, sql }) {
+  async open({ database: { url, sql } }) {
     const pool = new Pool({ connectionString: url, max: POOL });
     // A connection that the end of the run cuts must not end the process.
     pool.on('error', () => {});

@@ -1,51 +1,60 @@
 import type { BenchDatabase, Machine } from '../lib/services.ts';
 import { WorkerProcess } from '../lib/worker-process.ts';
-import type { WorkerSettings } from '../lib/worker-protocol.ts';
-import type { Submitter, System } from './system.ts';
+import type { Purpose, Submitter, System } from './system.ts';
 
-/** A system on a fresh database. */
-export interface OpenSystem {
+/** A system on a fresh database and fresh keys. It is closed at the end of the run. */
+export interface OpenSystem<S extends Submitter = Submitter> {
+  id: System['id'];
   name: string;
+  /** How it is set, for the report. */
+  setting: string;
   database: BenchDatabase;
-  submitter: Submitter;
-  close(): Promise<void>;
+  submitter: S;
+}
+
+export interface OpenWorker<S extends Submitter = Submitter> extends OpenSystem<S> {
+  worker: WorkerProcess;
 }
 
 const READY_MS = 60_000;
 
 /** Opens the submitting side. */
-export async function openSystem(system: System, machine: Machine): Promise<OpenSystem> {
-  const database = await machine.createDatabase(system.id);
-  const submitter = await system.open(machine, database);
-  return {
-    name: system.name,
-    database,
-    submitter,
-    async close() {
-      await submitter.close();
-    },
-  };
+export async function openSystem<S extends Submitter>(
+  system: System<S>,
+  machine: Machine,
+  purpose: Purpose,
+): Promise<OpenSystem<S>> {
+  return (await openAt(system, machine, purpose)).open;
 }
 
 /** Opens both sides; the worker is a process of its own and is not started yet. */
-export async function openWithWorker(
-  system: System,
+export async function openWithWorker<S extends Submitter>(
+  system: System<S>,
   machine: Machine,
-  tuning: WorkerSettings['tuning'],
-): Promise<OpenSystem & { worker: WorkerProcess }> {
-  const open = await openSystem(system, machine);
+  purpose: Exclude<Purpose, 'submit'>,
+): Promise<OpenWorker<S>> {
+  const { open, place } = await openAt(system, machine, purpose);
   const worker = new WorkerProcess(system.worker, {
-    databaseUrl: open.database.url,
-    redisUrl: machine.redisUrl,
-    tuning,
+    databaseUrl: place.database.url,
+    redisUrl: place.redisUrl,
+    redisPrefix: place.redisPrefix,
+    tuning: purpose === 'latency' ? 'latency' : 'throughput',
   });
+  machine.atEnd(() => worker.close());
   await worker.next('ready', READY_MS);
-  return {
-    ...open,
-    worker,
-    async close() {
-      await worker.close();
-      await open.close();
-    },
+  return { ...open, worker };
+}
+
+async function openAt<S extends Submitter>(system: System<S>, machine: Machine, purpose: Purpose) {
+  const { id, name } = system;
+  const setting = system.settings[purpose];
+  if (setting === undefined) throw new Error(`${name} is not set for ${purpose}`);
+  const place = {
+    database: await machine.createDatabase(id),
+    redisUrl: machine.redisUrl,
+    redisPrefix: machine.createPrefix(id),
   };
+  const submitter = await system.open(place, purpose);
+  machine.atEnd(() => submitter.close());
+  return { open: { id, name, setting, database: place.database, submitter }, place };
 }

@@ -4,7 +4,7 @@ import { Unavailable } from '../core/errors.ts';
 import { Gate } from './gate.ts';
 import type { ThreadError, ThreadReply, ThreadRequest, ThreadResult, ThreadStart } from './pglite-messages.ts';
 import type { RawOptions, RawPool, RawResult, RawTx } from './raw.ts';
-import { startThread } from './thread.ts';
+import { OWN_CODE, startThread } from './thread.ts';
 
 /** A transaction that is still open after this is not waited for; it was never committed. */
 const CLOSE_TIMEOUT_MS = 2_000;
@@ -24,7 +24,7 @@ export class EmbeddedPool implements RawPool {
   #closing: Promise<void> | undefined;
 
   constructor(start: ThreadStart) {
-    this.#thread = startThread('pglite-thread', import.meta.url, { workerData: start });
+    this.#thread = startThread('pglite-thread', import.meta.url, { workerData: start, ...OWN_CODE });
     this.#thread.on('message', (reply: ThreadReply) => this.#settle(reply));
     this.#thread.on('error', (error) => this.#fail(error));
     this.#thread.on('exit', () => this.#die('the embedded database is closed'));

@@ -1,5 +1,8 @@
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
+/** For a thread that runs Waymark's own code only: without the loaders of the process, which take tens of megabytes. */
+export const OWN_CODE: WorkerOptions = { execArgv: [] };
+
 /**
  * Starts `name` (a module beside `base`, without its extension) in a thread of its own. From compiled files that is a
  * plain worker; from TypeScript sources the thread needs a loader, which it does not inherit.

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 import { type BirpcReturn, createBirpc } from 'birpc';
 import type { Logger } from '../core/log.ts';
-import { startThread } from '../db/thread.ts';
+import { OWN_CODE, startThread } from '../db/thread.ts';
 import type { BeatBoot, BeatCalls, BeatNews, BeatPulse, BeatThreadStart } from './beat-messages.ts';
 import { type Beater, type BeaterParts, createTimerBeater } from './beater.ts';
 import { settledWithin } from './timing.ts';
@@ -21,7 +21,7 @@ export class BeatThread {
 
   constructor(start: BeatThreadStart, log: Logger) {
     this.#log = log;
-    this.#thread = startThread('beat-thread', import.meta.url, { workerData: start });
+    this.#thread = startThread('beat-thread', import.meta.url, { workerData: start, ...OWN_CODE });
     // The worker has timers of its own to stay alive by.
     this.#thread.unref();
     let isReady = (): void => {};

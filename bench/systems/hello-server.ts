@@ -1,0 +1,14 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createSchema, createYoga } from 'graphql-yoga';
+
+/** The least that a GraphQL server can do: what an API of the same parts costs before it does anything. */
+const schema = createSchema({
+  typeDefs: 'type Query { hello: String! }',
+  resolvers: { Query: { hello: () => 'world' } },
+});
+const server = createServer(createYoga({ schema, logging: false }));
+server.listen(0, '127.0.0.1', () => {
+  process.send?.(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
+});
+process.on('disconnect', () => process.exit(0));

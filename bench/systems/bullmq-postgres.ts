@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import { CONCURRENCY, JOB_OPTIONS, NOOP, submissions } from './bullmq-queue.ts';
 import type { System } from './system.ts';
 
-/** Connections of each side, as BullMQ has it by itself; 3 to 40 were slower. */
+/** Connections of each side, as BullMQ has it by itself; 3 to 8 and 12 to 40 drained more slowly. */
 const POOL = 10;
 
 /** BullMQ on its Postgres back end. It deletes a job that is done. */

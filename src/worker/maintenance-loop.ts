@@ -22,32 +22,22 @@ export interface MaintenanceLoop {
 const STOP_MS = 1_000;
 /** A due time that another process is just staging must not be asked for without a pause. */
 const MIN_STAGE_WAIT_MS = 5;
+/** A pass that removed so many has likely left some: a busy system finishes more in a sweep than one pass removes. */
+const MUCH = 500;
+const BACKLOG_MS = 50;
 /** After an outage everything is looked at again this soon. */
 const MAX_ERROR_WAIT_MS = 5_000;
 
 /** Staging with the poll and at the next due time; rescue, folding and pruning with the sweep, each at its own pace. */
 export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: MaintenanceParts): MaintenanceLoop {
   const maxWaitMs = Math.min(MAX_ERROR_WAIT_MS, Math.max(sweepMs, 250));
-  const sweep = (doing: string, pass: () => Promise<unknown>): PassLoop =>
-    new PassLoop({
-      doing,
-      maxWaitMs,
-      log,
-      pass: async () => {
-        await pass();
-        return jittered(sweepMs);
-      },
-    });
+  /** @param pass resolves with the wait until the next */
+  const loop = (doing: string, pass: () => Promise<number>): PassLoop => new PassLoop({ doing, maxWaitMs, log, pass });
   const loops = [
-    new PassLoop({
-      doing: 'stage due jobs',
-      maxWaitMs,
-      log,
-      pass: async () => stageWait(await maintenance.stage(), pollMs),
-    }),
-    sweep('rescue jobs of lost workers', () => maintenance.rescue()),
-    sweep('fold counts', () => maintenance.fold()),
-    sweep('prune finished jobs', () => maintenance.prune()),
+    loop('stage due jobs', async () => stageWait(await maintenance.stage(), pollMs)),
+    loop('rescue jobs of lost workers', () => maintenance.rescue().then(() => jittered(sweepMs))),
+    loop('fold counts', () => maintenance.fold().then(() => jittered(sweepMs))),
+    loop('prune finished jobs', async () => pruneWait(await maintenance.prune(), sweepMs)),
   ];
   return {
     start() {
@@ -60,6 +50,11 @@ export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: Mai
       await settledWithin(Promise.all(loops.map((loop) => loop.stop())), STOP_MS);
     },
   };
+}
+
+/** The next sweep, or soon when there is likely more. */
+function pruneWait({ pruned }: { pruned: number }, sweepMs: number): number {
+  return pruned >= MUCH ? Math.min(BACKLOG_MS, sweepMs) : jittered(sweepMs);
 }
 
 /** Until the next due time, and never longer than the poll: a job that becomes due sooner may be submitted meanwhile. */

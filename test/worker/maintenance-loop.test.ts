@@ -6,7 +6,9 @@ describe('maintenance', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  function setUp(over: { nextDueMs?: () => number | null; takes?: number; fails?: () => boolean } = {}) {
+  function setUp(
+    over: { nextDueMs?: () => number | null; pruned?: () => number; takes?: number; fails?: () => boolean } = {},
+  ) {
     const began: Record<string, number[]> = { stage: [], rescue: [], fold: [], prune: [] };
     let underWay = 0;
     const warnings: string[] = [];
@@ -25,7 +27,7 @@ describe('maintenance', () => {
         stage: pass('stage', () => ({ staged: 0, nextDueMs: over.nextDueMs?.() ?? null })),
         rescue: pass('rescue', () => ({ lostWorkers: 0, rescued: 0 })),
         fold: pass('fold', () => ({ folded: 0 })),
-        prune: pass('prune', () => ({ pruned: 0 })),
+        prune: pass('prune', () => ({ pruned: over.pruned?.() ?? 0 })),
       },
       log: { ...silentLogger, warn: (_data, message) => void warnings.push(message) },
       sweepMs: 5_000,
@@ -45,6 +47,17 @@ describe('maintenance', () => {
       expect(began[name]?.length).toBeGreaterThan(9);
       expect(began[name]?.length).toBeLessThanOrEqual(13);
     }
+    await loop.stop();
+  });
+
+  test('what one pass of pruning leaves of a backlog is not left to the next sweep', async () => {
+    const backlog = [5_000, 5_000, 600, 3];
+    const { loop, began } = setUp({ pruned: () => backlog.shift() ?? 0 });
+    loop.start();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(began.prune).toHaveLength(4);
+    await vi.advanceTimersByTimeAsync(5_500);
+    expect(began.prune).toHaveLength(5);
     await loop.stop();
   });
 

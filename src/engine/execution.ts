@@ -94,8 +94,8 @@ export function createExecution(
         db,
         updates.map((u) => ({ jobId: u.jobId, attempt: u.attempt, progress: JSON.stringify(u.progress) })),
       );
-      channel.publishChanges(
-        rows.map(({ id, ...row }) => ({ jobId: id, from: 'RUNNING', state: 'RUNNING', events: [], ...row })),
+      channel.publishRows(rows, (heard) =>
+        heard.map(({ id, ...row }) => ({ jobId: id, from: 'RUNNING', state: 'RUNNING', events: [], ...row })),
       );
       return rows.map((row) => row.id);
     },

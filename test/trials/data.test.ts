@@ -165,7 +165,9 @@ describePostgres('data', () => {
     const FIELDS = 'query ($id: ID!) { job(id: $id) { createdAt runAt startedAt finishedAt events { nodes { at } } } }';
     const seen = (await (async () => {
       const { text } = await post(JSON.stringify({ query: FIELDS, variables: { id: job.id } }));
-      return JSON.parse(text).data.job;
+      const { data, errors } = JSON.parse(text);
+      expect(errors).toBeUndefined();
+      return data.job;
     })()) as Record<'createdAt' | 'runAt' | 'startedAt' | 'finishedAt', string> & {
       events: { nodes: { at: string }[] };
     };

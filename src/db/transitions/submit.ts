@@ -1,5 +1,5 @@
 import type { JobState } from '../../core/state.ts';
-import { CHANGE_COLUMNS, type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -123,24 +123,30 @@ v as materialized (
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}`;
 
-const answer = (keyed: boolean) => `
-select i.id as "wantedId", ${keyed ? 'k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope",' : ''}
-       ${CHANGE_COLUMNS}, v.rank, v.run_at as "runAt"
-from i ${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}
-left join v on v.id = i.id`;
+// What is written of a new job is what was given, but for what the store alone knows. Without a key, and for the first time,
+// every job is a new one.
+const answer = (keyed: boolean, repeated: boolean) => `
+select ${keyed || repeated ? 'i' : 'v'}.id, v.state, v.at, v.rank, v.run_at as "runAt"
+       ${keyed ? ', k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope"' : ''}
+from ${keyed || repeated ? 'i left join v on v.id = i.id' : 'v'}
+${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}`;
 
 const statement = (keyed: boolean, repeated: boolean) =>
-  columns + (keyed ? keys : noKeys) + written(repeated) + answer(keyed);
+  columns + (keyed ? keys : noKeys) + written(repeated) + answer(keyed, repeated);
 const SUBMIT = { first: statement(false, false), repeated: statement(false, true) };
 const SUBMIT_KEYED = { first: statement(true, false), repeated: statement(true, true) };
 
-type AnswerRow = { [K in keyof InsertedRow]: InsertedRow[K] | null } & {
-  wantedId: string;
+interface AnswerRow {
+  id: string;
+  /** Null when the job was there already; so are the next three. */
+  state: JobState | null;
+  at: string | null;
+  rank: string | null;
+  runAt: string | null;
   keyJobId?: string | null;
   keyDigest?: string | null;
   keyScope?: 'RETENTION' | 'UNTIL_FINISHED' | null;
-  state: JobState | null;
-};
+}
 
 /**
  * (new) → SCHEDULED | QUEUED, any number of jobs in one statement and one round trip. Equal keys must have been folded
@@ -179,11 +185,35 @@ export async function submit(
   const rows = keyed
     ? await db.query<AnswerRow>(SUBMIT_KEYED[which], [...params, options.retainKeysMs])
     : await db.query<AnswerRow>(SUBMIT[which], params);
+  const byId = new Map(jobs.map((job) => [job.id, job]));
   return rows.map((row) => ({
-    id: row.wantedId,
-    jobId: row.keyJobId ?? row.wantedId,
+    id: row.id,
+    jobId: row.keyJobId ?? row.id,
     keyDigest: row.keyDigest ?? null,
     keyScope: row.keyScope ?? null,
-    inserted: row.id === null ? null : (row as InsertedRow),
+    inserted: insertedRow(byId.get(row.id) as NewJob, row),
   }));
+}
+
+function insertedRow(job: NewJob, { state, at, rank, runAt }: AnswerRow): InsertedRow | null {
+  if (state === null || at === null || rank === null || runAt === null) return null;
+  return {
+    id: job.id,
+    tenant: job.tenant,
+    task: job.task,
+    queue: job.queue,
+    fromState: null,
+    state,
+    version: 1,
+    lastSeq: 1,
+    run: 1,
+    seq: 1,
+    at,
+    type: 'JobSubmitted',
+    attempt: null,
+    actor: job.submittedBy,
+    data: { inputDigest: job.inputDigest },
+    rank,
+    runAt,
+  };
 }

@@ -57,6 +57,7 @@ export type BatchReturn<V> = void | { failed: { item: V; error: unknown }[] };
 /**
  * What a handler gets. A checkpoint key is used by one call per attempt; a second use throws DuplicateKeyError.
  * Every awaited write is durable when it returns, and is refused once the attempt no longer owns the job.
+ * Hand it on as it is: a copy by spread (`{ ...ctx }`) has its functions, but not `job`, `signal`, `db` and `log`.
  */
 export interface HandlerContext<Stage extends string = string> {
   readonly job: {

@@ -26,7 +26,7 @@ export interface ContextParts {
 
 /**
  * The context of one attempt. Its functions need no `this`; after the attempt ended they are refused. What a handler may
- * never ask for is made when it is asked for; so a copy by spread lacks what the getters give.
+ * never ask for is made when it is asked for.
  */
 export function createHandlerContext(parts: ContextParts): HandlerContext {
   return new Context(parts);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { pgArray, pgTextArray } from '../../src/db/sql.ts';
+import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../../src/db/sql.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
 
 /** Postgres refuses NUL, and a lone surrogate is no Unicode; both are refused or cleaned before they get here. */
@@ -52,5 +52,35 @@ describe.each(databases())('array literals on $name', ({ open }) => {
     expect(await roundTrip(pgArray([id, null]), 'uuid')).toEqual([id, null]);
     expect(await roundTrip(pgArray(['null', 'a b', '{x}']), 'text')).toEqual(['null', 'a b', '{x}']);
     expect(await roundTrip(pgArray([]), 'int')).toEqual([]);
+  });
+
+  test('columns that travel beside each other come back row by row, whatever is null in them', async () => {
+    const json = fc
+      .oneof(fc.json(), fc.constantFrom('"\\u001e"', 'null', '""'))
+      .map((t) => t.replaceAll('\\u0000', ''));
+    const rows = fc.array(
+      fc.record({
+        text: fc.oneof(text, awkward, fc.constant(null)),
+        number: fc.oneof(fc.integer(), fc.constant(null)),
+        json: fc.oneof(json, fc.constant(null)),
+      }),
+      { minLength: 1, maxLength: 6 },
+    );
+    await fc.assert(
+      fc.asyncProperty(rows, async (given) => {
+        const got = await db.read.query(
+          `select x.text, x.number, x.json from unnest($1::int[], $2::text[], $3::bigint[], ${jsonColumnSql('$4')})
+           as x(n, text, number, json) order by x.n`,
+          [
+            pgArray(given.map((_, n) => n)),
+            textColumn(given.map((row) => row.text)),
+            column(given.map((row) => row.number)),
+            jsonColumn(given.map((row) => row.json)),
+          ],
+        );
+        expect(got).toEqual(given);
+      }),
+      { numRuns: 200 },
+    );
   });
 });

@@ -5,7 +5,18 @@ import { benchOptions } from './lib/options.ts';
 /** Runs all benchmarks, one after another: nothing else may use the machine meanwhile, not even the next benchmark. */
 const options = benchOptions();
 const reports: unknown[] = [];
-for (const name of ['submit', 'drain', 'dispatch', 'steps', 'graphql', 'processes', 'memory', 'growth']) {
+for (const name of [
+  'submit',
+  'drain',
+  'dispatch',
+  'completion',
+  'steps',
+  'progress',
+  'graphql',
+  'processes',
+  'memory',
+  'growth',
+]) {
   console.error(`\n${name}`);
   const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));
   const { status, stdout } = spawnSync(process.execPath, [...process.execArgv, script, ...process.argv.slice(2)], {

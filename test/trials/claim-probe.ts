@@ -12,10 +12,10 @@ const REQUEST = { queues: null, tasks: [TASK], limit: 10 };
 export interface ClaimProbe {
   /** Two workers submit, claim and settle for so long. Returns how many jobs they carried. */
   flow(forMs: number): Promise<number>;
-  /** The median of the time that one claim of ten jobs takes when ten wait. */
+  /** The median of the time that one claim of ten jobs takes when ten wait; for people to read. */
   medianMs(): Promise<number>;
-  /** What one claim reads, of ten that wait: the nodes of its plan that look for them. */
-  explain(): Promise<string>;
+  /** How many pages one claim looks at to find ten jobs that wait, and the nodes of its plan that do. */
+  look(): Promise<{ pages: number; plan: string }>;
 }
 
 export async function claimProbe(engine: Engine, database: TestDatabase): Promise<ClaimProbe> {
@@ -70,7 +70,7 @@ export async function claimProbe(engine: Engine, database: TestDatabase): Promis
       return times.sort((a, b) => a - b)[times.length >> 1] as number;
     },
 
-    async explain() {
+    async look() {
       const jobs = await submit(REQUEST.limit);
       const plans: string[] = [];
       const explained = database.work.transaction(async (tx) => {
@@ -81,7 +81,9 @@ export async function claimProbe(engine: Engine, database: TestDatabase): Promis
         if (!(error instanceof Undone)) throw error;
       });
       await Promise.all(jobs.map(({ jobId }) => engine.jobs.cancel(me, jobId)));
-      return plans.join();
+      const plan = plans.join();
+      const [, hit = 0, read = 0] = /Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?/.exec(plan) ?? [];
+      return { pages: Number(hit) + Number(read), plan };
     },
   };
 }

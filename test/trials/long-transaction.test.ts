@@ -8,9 +8,10 @@ import { type ClaimProbe, claimProbe } from './claim-probe.ts';
 
 const FOR_MS = Number(process.env.WAYMARK_TRIAL_LONG_MS ?? 10_000);
 const FINISHED = 200_000;
-/** A small machine is busy with others, too: these are far above what is seen, and far below a claim that scans. */
-const WORST_DURING = 20;
-const WORST_AFTER = 4;
+/** Pages that a claim may look at besides those it needs for its jobs: a few of an index that has grown. */
+const MORE_PAGES = 30;
+/** What is dead in its way costs a claim so many looks at most, each time. */
+const PAGES_PER_DEAD = 1;
 
 describePostgres('what is dead or done in the way of a claim (B57)', ({ open }) => {
   let database: TestDatabase;
@@ -29,29 +30,29 @@ describePostgres('what is dead or done in the way of a claim (B57)', ({ open }) 
   test('a transaction that is forgotten makes claims slower within bounds, and only as long as it is open', {
     timeout: FOR_MS + 60_000,
   }, async () => {
-    const before = await probe.medianMs();
+    const [before, beforeMs] = [await probe.look(), await probe.medianMs()];
     const forgotten = await openTransaction(database);
     const carried = await probe.flow(FOR_MS);
-    const during = await probe.medianMs();
-    const plan = await probe.explain();
+    const [during, duringMs] = [await probe.look(), await probe.medianMs()];
     await forgotten.end();
     await vacuum();
-    const after = await probe.medianMs();
-    console.info({ carried, before, during, after, ratios: [during / before, after / before] });
-    console.info(plan);
+    const [after, afterMs] = [await probe.look(), await probe.medianMs()];
+    console.info({ carried, pages: [before.pages, during.pages, after.pages], ms: [beforeMs, duringMs, afterMs] });
+    console.info(during.plan);
     expect(carried).toBeGreaterThan(100);
-    expect(during / before).toBeLessThan(WORST_DURING);
-    expect(after / before).toBeLessThan(WORST_AFTER);
+    expect(before.pages).toBeGreaterThan(0);
+    expect(during.pages).toBeLessThan(before.pages + PAGES_PER_DEAD * carried);
+    expect(after.pages).toBeLessThan(before.pages + MORE_PAGES);
   });
 
   test(`${FINISHED} finished jobs make claims no slower`, async () => {
-    const before = await probe.medianMs();
+    const [before, beforeMs] = [await probe.look(), await probe.medianMs()];
     await database.maintenance.query(FINISH, [FINISHED]);
     await vacuum();
-    const withFinished = await probe.medianMs();
-    console.info({ before, withFinished, ratio: withFinished / before });
-    console.info(await probe.explain());
-    expect(withFinished / before).toBeLessThan(WORST_AFTER);
+    const [after, afterMs] = [await probe.look(), await probe.medianMs()];
+    console.info({ pages: [before.pages, after.pages], ms: [beforeMs, afterMs] });
+    console.info(after.plan);
+    expect(after.pages).toBeLessThan(before.pages + MORE_PAGES);
   }, 90_000);
 });
 

@@ -75,6 +75,22 @@ export function isConnectionError(error: unknown): boolean {
   return false;
 }
 
+const CUT_CODES: ReadonlySet<string> = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'ECONNRESET',
+  'EPIPE',
+  '57P01',
+  '57P05',
+]);
+
+/** The connection was there and was lost before the answer: another one may be had at once. */
+export function isCut(error: unknown): boolean {
+  for (const { code } of chain(error)) if (typeof code === 'string' && CUT_CODES.has(code)) return true;
+  return false;
+}
+
 /**
  * What a statement's failure is thrown as: `Unavailable` (the driver's error as its `cause`) when the store is away or
  * took too long; everything else as it is.

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres, { type Sql, type TransactionSql } from 'postgres';
 import { Unavailable } from '../core/errors.ts';
-import { sqlState } from './errors.ts';
+import { isCut, sqlState } from './errors.ts';
 import { clientSettings, type PoolOptions } from './postgres-settings.ts';
 import { Connection, PostgresTx, runOn } from './postgres-tx.ts';
 import type { RawOptions, RawPool, RawResult, RawTx } from './raw.ts';
@@ -14,6 +14,8 @@ const marginMs = (answerMs: number) => Math.min(MAX_MARGIN_MS, answerMs / 4);
 const RETIRE_MS = 60_000;
 /** How long `close` waits for what is under way. */
 const CLOSE_MS = 2_000;
+/** Waits before a read is sent again: the driver takes a connection for open until the server, which ends it, has done so. */
+const CUT_MS = [20, 100, 300];
 /** postgres.js waits for the answer of a connection that was lost; nothing is under way any more when it is asked. */
 const END = { timeout: 0.2 };
 /** Limits above this mean none: neither a timer nor Postgres takes more milliseconds. */
@@ -42,7 +44,7 @@ export class PostgresPool implements RawPool {
   }
 
   run(text: string, params: readonly unknown[], options: RawOptions): Promise<RawResult> {
-    return this.#orAsPooled(() => this.#run(text, params, options));
+    return this.#orAsPooled(() => this.#runOrAgain(text, params, options));
   }
 
   begin<T>(fn: (tx: RawTx) => Promise<T>, { timeoutMs }: { timeoutMs?: number }): Promise<T> {
@@ -60,6 +62,19 @@ export class PostgresPool implements RawPool {
     await Promise.race([this.#slots.whenIdle(), timeUp]);
     late.abort();
     await Promise.all([this.#sql, ...this.#retired].map((sql) => sql.end(END)));
+  }
+
+  /** A read does nothing, so one whose connection is lost under it is sent again: its caller need not know. */
+  async #runOrAgain(text: string, params: readonly unknown[], options: RawOptions): Promise<RawResult> {
+    for (const waitMs of this.#options.purpose === 'read' ? CUT_MS : []) {
+      try {
+        return await this.#run(text, params, options);
+      } catch (error) {
+        if (!isCut(error)) throw error;
+      }
+      await sleep(waitMs);
+    }
+    return this.#run(text, params, options);
   }
 
   async #run(text: string, params: readonly unknown[], options: RawOptions): Promise<RawResult> {

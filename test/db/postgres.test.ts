@@ -50,6 +50,26 @@ describePostgres('the handles on Postgres', ({ open }) => {
     },
   );
 
+  test('a read whose connection is cut is read again, and a write is told to its caller', async () => {
+    const other = await openAt(db.url as string, { applicationName: 'cut' });
+    const slow = (purpose: 'read' | 'work') => other[purpose].query(`select 'here' as answer from pg_sleep($1)`, [0.2]);
+    const cut = (purpose: 'read' | 'work') =>
+      eventually(async () => {
+        const rows = await db.maintenance.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+           where datname = current_database() and application_name = $1 and state = 'active' and query like '%pg_sleep%'`,
+          [`cut ${purpose}`],
+        );
+        expect(rows).toHaveLength(1);
+      });
+    for (let round = 0; round < 5; round++) {
+      const [rows] = await Promise.all([slow('read'), cut('read')]);
+      expect(rows).toEqual([{ answer: 'here' }]);
+    }
+    const [written] = await Promise.allSettled([slow('work'), cut('work')]);
+    expect(written).toMatchObject({ status: 'rejected', reason: { code: 'UNAVAILABLE' } });
+  });
+
   test('a statement that waits for a row lock holds up no other', async () => {
     await db.work.query('create table public.t (n int); insert into public.t values (0)');
     const add = (n: number) => db.submit.query('update public.t set n = n + $1', [n]);

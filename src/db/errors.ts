@@ -58,12 +58,19 @@ export function isStalePlan(error: unknown): boolean {
   return false;
 }
 
+/** A connection that was there is there no more. */
+const CUT_CODES: ReadonlySet<string> = new Set([
+  ...['ECONNRESET', 'EPIPE', 'CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED'],
+  // The server ended the session: it stops, somebody said so, or it was idle.
+  ...['57P01', '57P05'],
+]);
+
 const CONNECTION_CODES: ReadonlySet<string> = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH'],
-  ...['ENETDOWN', 'ENOTFOUND', 'EAI_AGAIN', 'ERR_SOCKET_CLOSED', 'ERR_STREAM_DESTROYED'],
-  ...['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
-  // The server stops, crashed, starts, or ends sessions that idle; it has no connection to spare.
-  ...['57P01', '57P02', '57P03', '57P05', '25P03', '53300'],
+  ...CUT_CODES,
+  ...['ECONNREFUSED', 'ECONNABORTED', 'ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH'],
+  ...['ENETDOWN', 'ENOTFOUND', 'EAI_AGAIN', 'ERR_SOCKET_CLOSED', 'ERR_STREAM_DESTROYED', 'CONNECT_TIMEOUT'],
+  // The server crashed, starts, or ends a transaction that idles; it has no connection to spare.
+  ...['57P02', '57P03', '25P03', '53300'],
 ]);
 
 /** The store could not be reached, or ended the connection; whether a statement took effect is unknown. */
@@ -74,16 +81,6 @@ export function isConnectionError(error: unknown): boolean {
   }
   return false;
 }
-
-const CUT_CODES: ReadonlySet<string> = new Set([
-  'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
-  'CONNECTION_DESTROYED',
-  'ECONNRESET',
-  'EPIPE',
-  '57P01',
-  '57P05',
-]);
 
 /** The connection was there and was lost before the answer: another one may be had at once. */
 export function isCut(error: unknown): boolean {

@@ -9,7 +9,7 @@ import type { Trouble } from './trouble.ts';
 
 /** After the first try. */
 const FIRST_WAIT_MS = 50;
-/** Tries of an end that the store refuses: it may have met a lock or a limit of the moment. */
+/** Further tries of an end that the store refuses: it may have met a lock or a limit of the moment. */
 const REFUSED_TRIES = 3;
 /** How long the end of a canceled attempt waits for the rung before it, so that the ladder is told in order. */
 const DELIVERY_WAIT_MS = 2_000;

@@ -52,22 +52,42 @@ describePostgres('the handles on Postgres', ({ open }) => {
 
   test('a read whose connection is cut is read again, and a write is told to its caller', async () => {
     const other = await openAt(db.url as string, { applicationName: 'cut' });
-    const slow = (purpose: 'read' | 'work') => other[purpose].query(`select 'here' as answer from pg_sleep($1)`, [0.2]);
+    // Waits for a lock that this test holds, so that it is under way for as long as it takes to cut it.
+    const waiting = (purpose: 'read' | 'work') =>
+      other[purpose].query(`select 'here' as answer from pg_advisory_xact_lock_shared($1)`, [7]);
     const cut = (purpose: 'read' | 'work') =>
       eventually(async () => {
         const rows = await db.maintenance.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
-           where datname = current_database() and application_name = $1 and state = 'active' and query like '%pg_sleep%'`,
+           where datname = current_database() and application_name = $1 and wait_event = 'advisory'`,
           [`cut ${purpose}`],
         );
         expect(rows).toHaveLength(1);
       });
+    const whileLocked = async (work: () => Promise<unknown>) => {
+      const locked = deferred();
+      const release = deferred();
+      const held = db.work.transaction(async (tx) => {
+        await tx.query('select pg_advisory_xact_lock(7)');
+        locked.resolve();
+        await release.promise;
+      });
+      await locked.promise;
+      await work().finally(release.resolve);
+      await held;
+    };
     for (let round = 0; round < 5; round++) {
-      const [rows] = await Promise.all([slow('read'), cut('read')]);
-      expect(rows).toEqual([{ answer: 'here' }]);
+      let read: Promise<unknown> | undefined;
+      await whileLocked(() => {
+        read = waiting('read');
+        return cut('read');
+      });
+      expect(await read).toEqual([{ answer: 'here' }]);
     }
-    const [written] = await Promise.allSettled([slow('work'), cut('work')]);
-    expect(written).toMatchObject({ status: 'rejected', reason: { code: 'UNAVAILABLE' } });
+    await whileLocked(async () => {
+      const written = waiting('work');
+      await Promise.all([expect(written).rejects.toMatchObject({ code: 'UNAVAILABLE' }), cut('work')]);
+    });
   });
 
   test('a statement that waits for a row lock holds up no other', async () => {

@@ -70,6 +70,12 @@ CREATE TABLE "waymark"."minute_stats" (
 	CONSTRAINT "minute_stats_minute_tenant_queue_task_from_state_to_state_pk" PRIMARY KEY("minute","tenant","queue","task","from_state","to_state")
 );
 --> statement-breakpoint
+CREATE TABLE "waymark"."queue_starts" (
+	"queue" text NOT NULL,
+	"at" timestamp with time zone NOT NULL,
+	"n" integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "waymark"."queues" (
 	"name" text PRIMARY KEY NOT NULL,
 	"id" uuid NOT NULL,
@@ -130,9 +136,11 @@ CREATE TABLE "waymark"."approvals" (
 	"id" uuid PRIMARY KEY NOT NULL,
 	"tenant" text NOT NULL,
 	"job_id" uuid NOT NULL,
+	"run" integer NOT NULL,
 	"epoch" integer NOT NULL,
 	"key" text NOT NULL,
 	"state" text NOT NULL,
+	"superseded" boolean DEFAULT false NOT NULL,
 	"title" text NOT NULL,
 	"body" text,
 	"schema" json,
@@ -150,6 +158,12 @@ CREATE TABLE "waymark"."approvals" (
 	"data" json
 );
 --> statement-breakpoint
+CREATE TABLE "waymark"."artifact_contents" (
+	"sha256" text PRIMARY KEY NOT NULL,
+	"data" "bytea" NOT NULL,
+	"created_at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "waymark"."artifacts" (
 	"job_id" uuid NOT NULL,
 	"name" text NOT NULL,
@@ -164,8 +178,19 @@ CREATE TABLE "waymark"."artifacts" (
 CREATE TABLE "waymark"."followups" (
 	"job_id" uuid NOT NULL,
 	"run" integer NOT NULL,
+	"kind" text NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "followups_job_id_run_pk" PRIMARY KEY("job_id","run")
+	CONSTRAINT "followups_job_id_run_kind_pk" PRIMARY KEY("job_id","run","kind"),
+	CONSTRAINT "followups_kind" CHECK ("waymark"."followups"."kind" in ('ENDED', 'REVIVED'))
+);
+--> statement-breakpoint
+CREATE TABLE "waymark"."graph_nodes" (
+	"graph_id" uuid NOT NULL,
+	"name" text NOT NULL,
+	"position" integer NOT NULL,
+	"job_id" uuid NOT NULL,
+	"deduplicated" boolean NOT NULL,
+	CONSTRAINT "graph_nodes_graph_id_name_pk" PRIMARY KEY("graph_id","name")
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."graphs" (
@@ -175,6 +200,7 @@ CREATE TABLE "waymark"."graphs" (
 	"idempotency_key" text,
 	"input_digest" text NOT NULL,
 	"submitted_by" text NOT NULL,
+	"edges" json NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
 	"pruned_at" timestamp with time zone
 );
@@ -182,9 +208,13 @@ CREATE TABLE "waymark"."graphs" (
 CREATE TABLE "waymark"."job_dependencies" (
 	"job_id" uuid NOT NULL,
 	"upstream_id" uuid NOT NULL,
+	"kind" text NOT NULL,
 	"policy" text NOT NULL,
+	"position" integer NOT NULL,
 	"satisfied_at" timestamp with time zone,
-	CONSTRAINT "job_dependencies_job_id_upstream_id_pk" PRIMARY KEY("job_id","upstream_id")
+	CONSTRAINT "job_dependencies_job_id_upstream_id_kind_pk" PRIMARY KEY("job_id","upstream_id","kind"),
+	CONSTRAINT "job_dependencies_kind" CHECK ("waymark"."job_dependencies"."kind" in ('DEPENDENCY', 'CHILD')),
+	CONSTRAINT "job_dependencies_policy" CHECK ("waymark"."job_dependencies"."policy" in ('CANCEL', 'FAIL', 'CONTINUE', 'CANCEL_SIBLINGS'))
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."schedules" (
@@ -268,6 +298,11 @@ CREATE TABLE "waymark"."job_states" (
 	"queue" text NOT NULL,
 	"state" text NOT NULL,
 	"blocked" boolean DEFAULT false NOT NULL,
+	"concurrency_key" text,
+	"waiting_kind" text,
+	"depends" boolean DEFAULT false NOT NULL,
+	"followed" boolean DEFAULT false NOT NULL,
+	"failed_upstream_id" uuid,
 	"run" integer DEFAULT 1 NOT NULL,
 	"epoch" integer DEFAULT 1 NOT NULL,
 	"attempt" integer DEFAULT 0 NOT NULL,
@@ -276,7 +311,6 @@ CREATE TABLE "waymark"."job_states" (
 	"stalls" integer DEFAULT 0 NOT NULL,
 	"releases" integer DEFAULT 0 NOT NULL,
 	"suspensions" integer DEFAULT 0 NOT NULL,
-	"pending_dependencies" integer DEFAULT 0 NOT NULL,
 	"version" integer DEFAULT 1 NOT NULL,
 	"last_seq" integer DEFAULT 1 NOT NULL,
 	"rank" timestamp with time zone NOT NULL,
@@ -299,6 +333,7 @@ CREATE TABLE "waymark"."job_states" (
 	"cancel_delivered_at" timestamp with time zone,
 	"cancel_stopped_at" timestamp with time zone,
 	"cancel_forced" boolean DEFAULT false NOT NULL,
+	"cancel_cascade" boolean DEFAULT true NOT NULL,
 	CONSTRAINT "job_states_state" CHECK ("waymark"."job_states"."state" in ('DEFERRED', 'SCHEDULED', 'QUEUED', 'RUNNING', 'WAITING_FOR_REVIEW', 'RETRYING', 'COMPLETED', 'FAILED', 'CANCELED')),
 	CONSTRAINT "job_states_finished_at" CHECK (("waymark"."job_states"."finished_at" is not null) = ("waymark"."job_states"."state" in ('COMPLETED', 'FAILED', 'CANCELED'))),
 	CONSTRAINT "job_states_worker" CHECK (("waymark"."job_states"."worker_id" is not null) = ("waymark"."job_states"."state" = 'RUNNING')),
@@ -336,17 +371,24 @@ CREATE TABLE "waymark"."payloads" (
 --> statement-breakpoint
 CREATE INDEX "idempotency_keys_expiry" ON "waymark"."idempotency_keys" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "idempotency_keys_job" ON "waymark"."idempotency_keys" USING btree ("job_id");--> statement-breakpoint
+CREATE INDEX "queue_starts_at" ON "waymark"."queue_starts" USING btree ("queue","at");--> statement-breakpoint
 CREATE INDEX "workers_lease" ON "waymark"."workers" USING btree ("lease_until") WHERE "waymark"."workers"."state" <> 'LOST';--> statement-breakpoint
-CREATE INDEX "approvals_job" ON "waymark"."approvals" USING btree ("job_id");--> statement-breakpoint
+CREATE INDEX "approvals_job" ON "waymark"."approvals" USING btree ("job_id","id");--> statement-breakpoint
+CREATE UNIQUE INDEX "approvals_key" ON "waymark"."approvals" USING btree ("job_id","epoch","key") WHERE not "waymark"."approvals"."superseded";--> statement-breakpoint
+CREATE INDEX "approvals_list" ON "waymark"."approvals" USING btree ("tenant","requested_at","id");--> statement-breakpoint
 CREATE INDEX "approvals_open" ON "waymark"."approvals" USING btree ("tenant","requested_at","id") WHERE "waymark"."approvals"."state" = 'OPEN';--> statement-breakpoint
 CREATE INDEX "approvals_expiry" ON "waymark"."approvals" USING btree ("expires_at") WHERE "waymark"."approvals"."state" = 'OPEN' and "waymark"."approvals"."expires_at" is not null;--> statement-breakpoint
 CREATE INDEX "artifacts_sha256" ON "waymark"."artifacts" USING btree ("sha256");--> statement-breakpoint
+CREATE INDEX "graph_nodes_job" ON "waymark"."graph_nodes" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "graphs_list" ON "waymark"."graphs" USING btree ("tenant","created_at","id");--> statement-breakpoint
 CREATE INDEX "job_dependencies_upstream" ON "waymark"."job_dependencies" USING btree ("upstream_id");--> statement-breakpoint
+CREATE INDEX "job_dependencies_open" ON "waymark"."job_dependencies" USING btree ("job_id") WHERE "waymark"."job_dependencies"."satisfied_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "schedules_name" ON "waymark"."schedules" USING btree ("tenant","name");--> statement-breakpoint
 CREATE INDEX "schedules_due" ON "waymark"."schedules" USING btree ("next_run_at") WHERE "waymark"."schedules"."enabled" and "waymark"."schedules"."next_run_at" is not null;--> statement-breakpoint
 CREATE INDEX "job_states_claim" ON "waymark"."job_states" USING btree ("queue","task","rank","id") WHERE "waymark"."job_states"."state" = 'QUEUED' and not "waymark"."job_states"."blocked";--> statement-breakpoint
 CREATE INDEX "job_states_blocked" ON "waymark"."job_states" USING btree ("queue") WHERE "waymark"."job_states"."state" = 'QUEUED' and "waymark"."job_states"."blocked";--> statement-breakpoint
+CREATE INDEX "job_states_behind" ON "waymark"."job_states" USING btree ("tenant","concurrency_key","id") WHERE "waymark"."job_states"."blocked";--> statement-breakpoint
+CREATE INDEX "job_states_failed_upstream" ON "waymark"."job_states" USING btree ("failed_upstream_id") WHERE "waymark"."job_states"."failed_upstream_id" is not null;--> statement-breakpoint
 CREATE INDEX "job_states_stage" ON "waymark"."job_states" USING btree ("run_at") WHERE "waymark"."job_states"."state" in ('SCHEDULED', 'RETRYING');--> statement-breakpoint
 CREATE INDEX "job_states_running" ON "waymark"."job_states" USING btree ("worker_id") WHERE "waymark"."job_states"."state" = 'RUNNING';--> statement-breakpoint
 CREATE INDEX "job_states_waiting" ON "waymark"."job_states" USING btree ("state","id") WHERE "waymark"."job_states"."state" in ('DEFERRED', 'WAITING_FOR_REVIEW');--> statement-breakpoint
@@ -358,6 +400,7 @@ CREATE INDEX "jobs_key" ON "waymark"."jobs" USING btree ("tenant","idempotency_k
 CREATE INDEX "jobs_tags" ON "waymark"."jobs" USING gin ("tags") WHERE "waymark"."jobs"."tags" <> '{}';--> statement-breakpoint
 CREATE INDEX "jobs_parent" ON "waymark"."jobs" USING btree ("parent_id") WHERE "waymark"."jobs"."parent_id" is not null;--> statement-breakpoint
 CREATE INDEX "jobs_graph" ON "waymark"."jobs" USING btree ("graph_id") WHERE "waymark"."jobs"."graph_id" is not null;--> statement-breakpoint
+CREATE INDEX "jobs_schedule" ON "waymark"."jobs" USING btree ("schedule_id","created_at") WHERE "waymark"."jobs"."schedule_id" is not null;--> statement-breakpoint
 CREATE VIEW "waymark"."attempts" AS (select job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at, resumed_from
 from waymark.ended_attempts
 union all

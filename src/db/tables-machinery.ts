@@ -16,6 +16,14 @@ export const queues = waymark.table('queues', {
   createdAt: at('created_at').notNull(),
 });
 
+/** Starts in queues with a rate limit, one row per claim, as long as the limit looks back. */
+export const queueStarts = waymark.table(
+  'queue_starts',
+  { queue: text('queue').notNull(), at: at('at').notNull(), n: integer('n').notNull() },
+  (t) => [index('queue_starts_at').on(t.queue, t.at)],
+);
+
+/** The job of each concurrency key that goes first; whoever comes meanwhile is blocked. */
 export const concurrencyKeys = waymark.table(
   'concurrency_keys',
   { tenant: text('tenant').notNull(), key: text('key').notNull(), headJobId: uuid('head_job_id').notNull() },

@@ -1,6 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, index, integer, json, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
+import {
+  bigint,
+  boolean,
+  check,
+  customType,
+  index,
+  integer,
+  json,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { at, waymark } from './tables-base.ts';
+
+const bytea = customType<{ data: Uint8Array }>({ dataType: () => 'bytea' });
 
 export const approvals = waymark.table(
   'approvals',
@@ -8,9 +22,12 @@ export const approvals = waymark.table(
     id: uuid('id').primaryKey(),
     tenant: text('tenant').notNull(),
     jobId: uuid('job_id').notNull(),
+    run: integer('run').notNull(),
     epoch: integer('epoch').notNull(),
     key: text('key').notNull(),
     state: text('state').notNull(),
+    /** A retry, or a start from scratch, asks again: this one is history. */
+    superseded: boolean('superseded').notNull().default(false),
     title: text('title').notNull(),
     body: text('body'),
     schema: json('schema'),
@@ -28,7 +45,9 @@ export const approvals = waymark.table(
     data: json('data'),
   },
   (t) => [
-    index('approvals_job').on(t.jobId),
+    index('approvals_job').on(t.jobId, t.id),
+    uniqueIndex('approvals_key').on(t.jobId, t.epoch, t.key).where(sql`not ${t.superseded}`),
+    index('approvals_list').on(t.tenant, t.requestedAt, t.id),
     index('approvals_open').on(t.tenant, t.requestedAt, t.id).where(sql`${t.state} = 'OPEN'`),
     index('approvals_expiry').on(t.expiresAt).where(sql`${t.state} = 'OPEN' and ${t.expiresAt} is not null`),
   ],
@@ -47,22 +66,41 @@ export const approvalDecisions = waymark.table(
   (t) => [primaryKey({ columns: [t.approvalId, t.actor] })],
 );
 
+/** What a job waits for: jobs that go before it (DEPENDENCY), and the children of its handler (CHILD). */
 export const jobDependencies = waymark.table(
   'job_dependencies',
   {
     jobId: uuid('job_id').notNull(),
     upstreamId: uuid('upstream_id').notNull(),
+    kind: text('kind').notNull(),
+    /** DEPENDENCY: CANCEL, FAIL or CONTINUE. CHILD: CONTINUE, or CANCEL_SIBLINGS. */
     policy: text('policy').notNull(),
+    /** As given: 0, 1, 2… */
+    position: integer('position').notNull(),
     satisfiedAt: at('satisfied_at'),
   },
-  (t) => [primaryKey({ columns: [t.jobId, t.upstreamId] }), index('job_dependencies_upstream').on(t.upstreamId)],
+  (t) => [
+    primaryKey({ columns: [t.jobId, t.upstreamId, t.kind] }),
+    index('job_dependencies_upstream').on(t.upstreamId),
+    index('job_dependencies_open').on(t.jobId).where(sql`${t.satisfiedAt} is null`),
+    check('job_dependencies_kind', sql`${t.kind} in ('DEPENDENCY', 'CHILD')`),
+    check('job_dependencies_policy', sql`${t.policy} in ('CANCEL', 'FAIL', 'CONTINUE', 'CANCEL_SIBLINGS')`),
+  ],
 );
 
-/** A settled job whose dependants, parent or concurrency key are still to be told. */
+/** A job that ended (ENDED) or was retried (REVIVED), whose dependants, parent, children or key are still to be told. */
 export const followups = waymark.table(
   'followups',
-  { jobId: uuid('job_id').notNull(), run: integer('run').notNull(), createdAt: at('created_at').notNull() },
-  (t) => [primaryKey({ columns: [t.jobId, t.run] })],
+  {
+    jobId: uuid('job_id').notNull(),
+    run: integer('run').notNull(),
+    kind: text('kind').notNull(),
+    createdAt: at('created_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.jobId, t.run, t.kind] }),
+    check('followups_kind', sql`${t.kind} in ('ENDED', 'REVIVED')`),
+  ],
 );
 
 export const graphs = waymark.table(
@@ -74,10 +112,26 @@ export const graphs = waymark.table(
     idempotencyKey: text('idempotency_key'),
     inputDigest: text('input_digest').notNull(),
     submittedBy: text('submitted_by').notNull(),
+    /** `[{ "from", "to", "policy" }]`, by the names of nodes. */
+    edges: json('edges').notNull(),
     createdAt: at('created_at').notNull(),
     prunedAt: at('pruned_at'),
   },
   (t) => [index('graphs_list').on(t.tenant, t.createdAt, t.id)],
+);
+
+/** Which job each node of a graph is. A node whose key existed is a job of another graph, or of none. */
+export const graphNodes = waymark.table(
+  'graph_nodes',
+  {
+    graphId: uuid('graph_id').notNull(),
+    name: text('name').notNull(),
+    /** As given: 0, 1, 2… */
+    position: integer('position').notNull(),
+    jobId: uuid('job_id').notNull(),
+    deduplicated: boolean('deduplicated').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.graphId, t.name] }), index('graph_nodes_job').on(t.jobId)],
 );
 
 export const artifacts = waymark.table(
@@ -88,11 +142,19 @@ export const artifacts = waymark.table(
     mediaType: text('media_type').notNull(),
     bytes: bigint('bytes', { mode: 'number' }).notNull(),
     sha256: text('sha256').notNull(),
+    /** Where its bytes are: `file` (data directory), `database`, `s3`. */
     location: text('location').notNull(),
     createdAt: at('created_at').notNull(),
   },
   (t) => [primaryKey({ columns: [t.jobId, t.name] }), index('artifacts_sha256').on(t.sha256)],
 );
+
+/** Contents of artifacts that are kept in Postgres, each once whoever needs it. */
+export const artifactContents = waymark.table('artifact_contents', {
+  sha256: text('sha256').primaryKey(),
+  data: bytea('data').notNull(),
+  createdAt: at('created_at').notNull(),
+});
 
 export const schedules = waymark.table(
   'schedules',

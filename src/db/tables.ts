@@ -35,6 +35,7 @@ export const jobs = waymark.table(
     index('jobs_tags').using('gin', t.tags).where(sql`${t.tags} <> '{}'`),
     index('jobs_parent').on(t.parentId).where(sql`${t.parentId} is not null`),
     index('jobs_graph').on(t.graphId).where(sql`${t.graphId} is not null`),
+    index('jobs_schedule').on(t.scheduleId, t.createdAt).where(sql`${t.scheduleId} is not null`),
   ],
 );
 
@@ -47,7 +48,17 @@ export const jobStates = waymark.table(
     task: text('task').notNull(),
     queue: text('queue').notNull(),
     state: text('state').notNull(),
+    /** Another job of its concurrency key goes first. */
     blocked: boolean('blocked').notNull().default(false),
+    concurrencyKey: text('concurrency_key'),
+    /** Why it is DEFERRED or SCHEDULED: DEPENDENCIES, CHILDREN, DUE_TIME, SLEEP. */
+    waitingKind: text('waiting_kind'),
+    /** It has upstream jobs or children: rows in `job_dependencies`. */
+    depends: boolean('depends').notNull().default(false),
+    /** Somebody is to be told when it ends (dependants, parent, key, approvers): it leaves a row in `followups`. */
+    followed: boolean('followed').notNull().default(false),
+    /** The upstream job because of which it was canceled or failed without having run. */
+    failedUpstreamId: uuid('failed_upstream_id'),
     run: integer('run').notNull().default(1),
     epoch: integer('epoch').notNull().default(1),
     attempt: integer('attempt').notNull().default(0),
@@ -56,7 +67,6 @@ export const jobStates = waymark.table(
     stalls: integer('stalls').notNull().default(0),
     releases: integer('releases').notNull().default(0),
     suspensions: integer('suspensions').notNull().default(0),
-    pendingDependencies: integer('pending_dependencies').notNull().default(0),
     version: integer('version').notNull().default(1),
     lastSeq: integer('last_seq').notNull().default(1),
     rank: at('rank').notNull(),
@@ -82,10 +92,14 @@ export const jobStates = waymark.table(
     cancelDeliveredAt: at('cancel_delivered_at'),
     cancelStoppedAt: at('cancel_stopped_at'),
     cancelForced: boolean('cancel_forced').notNull().default(false),
+    /** Whether a cancel takes the unfinished children along. */
+    cancelCascade: boolean('cancel_cascade').notNull().default(true),
   },
   (t) => [
     index('job_states_claim').on(t.queue, t.task, t.rank, t.id).where(sql`${t.state} = 'QUEUED' and not ${t.blocked}`),
     index('job_states_blocked').on(t.queue).where(sql`${t.state} = 'QUEUED' and ${t.blocked}`),
+    index('job_states_behind').on(t.tenant, t.concurrencyKey, t.id).where(sql`${t.blocked}`),
+    index('job_states_failed_upstream').on(t.failedUpstreamId).where(sql`${t.failedUpstreamId} is not null`),
     index('job_states_stage').on(t.runAt).where(sql`${t.state} in ('SCHEDULED', 'RETRYING')`),
     index('job_states_running').on(t.workerId).where(sql`${t.state} = 'RUNNING'`),
     index('job_states_waiting').on(t.state, t.id).where(sql`${t.state} in ('DEFERRED', 'WAITING_FOR_REVIEW')`),

@@ -176,11 +176,10 @@ CREATE TABLE "waymark"."artifacts" (
 );
 --> statement-breakpoint
 CREATE TABLE "waymark"."followups" (
+	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"job_id" uuid NOT NULL,
-	"run" integer NOT NULL,
 	"kind" text NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "followups_job_id_run_kind_pk" PRIMARY KEY("job_id","run","kind"),
 	CONSTRAINT "followups_kind" CHECK ("waymark"."followups"."kind" in ('ENDED', 'REVIVED'))
 );
 --> statement-breakpoint
@@ -379,6 +378,7 @@ CREATE INDEX "approvals_list" ON "waymark"."approvals" USING btree ("tenant","re
 CREATE INDEX "approvals_open" ON "waymark"."approvals" USING btree ("tenant","requested_at","id") WHERE "waymark"."approvals"."state" = 'OPEN';--> statement-breakpoint
 CREATE INDEX "approvals_expiry" ON "waymark"."approvals" USING btree ("expires_at") WHERE "waymark"."approvals"."state" = 'OPEN' and "waymark"."approvals"."expires_at" is not null;--> statement-breakpoint
 CREATE INDEX "artifacts_sha256" ON "waymark"."artifacts" USING btree ("sha256");--> statement-breakpoint
+CREATE INDEX "followups_job" ON "waymark"."followups" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "graph_nodes_job" ON "waymark"."graph_nodes" USING btree ("job_id");--> statement-breakpoint
 CREATE INDEX "graphs_list" ON "waymark"."graphs" USING btree ("tenant","created_at","id");--> statement-breakpoint
 CREATE INDEX "job_dependencies_upstream" ON "waymark"."job_dependencies" USING btree ("upstream_id");--> statement-breakpoint

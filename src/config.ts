@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { formatDuration, parseDuration } from './core/duration.ts';
 import { InvalidSettings } from './core/errors.ts';
-import { duration, fault, integer, shown, size, unknownNames, url } from './setting-values.ts';
+import { S3_SCHEMA, type S3Settings, s3Of, s3Problems } from './s3-settings.ts';
+import { duration, fault, integer, shown, size, unknownNames, url, visible } from './setting-values.ts';
 
 /**
  * The only file that knows the names of environment variables. They are parsed once, at the edge, into one frozen
@@ -18,6 +19,11 @@ const TABLE = [
   ['DATABASE_URL', null, 'Postgres; without it the database is embedded, in `WAYMARK_DATA_DIR`'],
   ['REDIS_URL', null, 'Redis; without it live updates are in-process, and other processes poll'],
   ['WAYMARK_DATA_DIR', '.waymark', 'embedded database and artifacts'],
+  ['WAYMARK_S3_URL', null, 'S3-compatible store for artifacts over 16 MB, beside Postgres; needs the next four'],
+  ['WAYMARK_S3_BUCKET', null, 'its bucket, which is named in the path of requests'],
+  ['WAYMARK_S3_REGION', 'us-east-1', 'its region'],
+  ['WAYMARK_S3_KEY_ID', null, 'id of the key that requests are signed with'],
+  ['WAYMARK_S3_SECRET', null, 'the secret of that key'],
   ['HOST', '127.0.0.1', 'where to listen; a non-loopback address is refused while authentication is off'],
   ['PORT', '4000', 'where to listen; 0 takes a free one. A worker serves `/healthz` only when it is set'],
   ['WAYMARK_CONCURRENCY', '10', 'slots of a worker'],
@@ -59,6 +65,8 @@ export interface Config {
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly dataDir: string;
+  /** For artifacts that are too large for the database; null: there is none. */
+  readonly s3: S3Settings | null;
   readonly host: string;
   readonly port: number;
   /** Whether PORT was set: only then does a worker listen. */
@@ -93,7 +101,7 @@ export interface Config {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-const SECRETS: readonly string[] = ['WAYMARK_TOKEN'] satisfies SettingName[];
+const SECRETS: readonly string[] = ['WAYMARK_TOKEN', 'WAYMARK_S3_SECRET'] satisfies SettingName[];
 /** Timers overflow beyond 24 days, and nobody means a beat of more than a day. */
 const TIMER = { min: '100ms', max: '1d' };
 
@@ -101,6 +109,7 @@ const SCHEMA = z.object({
   DATABASE_URL: url(['postgres', 'postgresql']).nullable(),
   REDIS_URL: url(['redis', 'rediss']).nullable(),
   WAYMARK_DATA_DIR: z.string(),
+  ...S3_SCHEMA,
   HOST: z.string().regex(/^\S+$/, 'must be a host name or an address'),
   PORT: integer(0, 65_535),
   WAYMARK_CONCURRENCY: integer(1, 10_000),
@@ -124,10 +133,7 @@ const SCHEMA = z.object({
     return 'off';
   }),
   WAYMARK_URL: url(['http', 'https']),
-  WAYMARK_TOKEN: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces')
-    .nullable(),
+  WAYMARK_TOKEN: visible().nullable(),
   WAYMARK_ACTOR: z
     .string()
     .regex(/^[A-Za-z0-9][\w.@:/+-]{0,99}$/, 'must be 1 to 100 letters, digits or . _ - @ : / + such as "user:ada"')
@@ -153,6 +159,7 @@ export function parseConfig(env: Environment): Config {
     databaseUrl: s.DATABASE_URL,
     redisUrl: s.REDIS_URL,
     dataDir: s.WAYMARK_DATA_DIR,
+    s3: s3Of(s),
     host: s.HOST,
     port: s.PORT,
     portIsSet: Boolean(env.PORT),
@@ -197,6 +204,11 @@ const OPTIONS = {
   databaseUrl: 'DATABASE_URL',
   redisUrl: 'REDIS_URL',
   dataDir: 'WAYMARK_DATA_DIR',
+  s3Url: 'WAYMARK_S3_URL',
+  s3Bucket: 'WAYMARK_S3_BUCKET',
+  s3Region: 'WAYMARK_S3_REGION',
+  s3KeyId: 'WAYMARK_S3_KEY_ID',
+  s3Secret: 'WAYMARK_S3_SECRET',
   concurrency: 'WAYMARK_CONCURRENCY',
   heartbeat: 'WAYMARK_HEARTBEAT',
   lease: 'WAYMARK_LEASE',
@@ -275,6 +287,7 @@ function crossChecks(given: Given): string[] {
       wrong('HOST', given, 'must be a loopback address (127.0.0.1, ::1, localhost) while WAYMARK_AUTH is off'),
     );
   }
+  problems.push(...s3Problems(given));
   return problems;
 }
 

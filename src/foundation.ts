@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import { formatDuration } from './core/duration.ts';
@@ -67,7 +68,11 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   }
   const { leaseMs, sweepMs, priorityStepMs, retainMs, maxBytes } = config;
   const options = { leaseMs, sweepMs, priorityStepMs, retainMs: { ...retainMs }, maxBytes: { ...maxBytes } };
-  const engine = createEngine({ database, channel, options });
+  const artifacts = {
+    directory: config.databaseUrl === null ? join(config.dataDir, 'artifacts') : null,
+    s3: config.s3 && { ...config.s3 },
+  };
+  const engine = createEngine({ database, channel, options, artifacts });
   // Nobody else can own the directory: whoever ran jobs in it before is dead, and no lease need be waited for.
   if (database.kind === 'embedded') await engine.maintenance.recover();
   return {

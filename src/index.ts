@@ -1,5 +1,8 @@
 /** `waymark`: tasks, back end, worker and server. The client for front ends is `waymark/client`. */
+
+export type { ArtifactData } from './artifacts/gather.ts';
 export type { SettingOptions } from './config.ts';
+export type { ArtifactRecord } from './core/artifact.ts';
 export type { BackoffOptions } from './core/backoff.ts';
 export {
   CursorInvalid,
@@ -38,6 +41,7 @@ export type { UserDb, UserTx } from './db/types.ts';
 export type { Setup } from './foundation.ts';
 export type { JobSnapshot } from './job-snapshot.ts';
 export type { RunningServer } from './parts.ts';
+export type { QueueSnapshot } from './queue-snapshot.ts';
 export type { SubmitJobOptions } from './submit-options.ts';
 export { createWaymark, type SubmitItem, type SubmitResult, type Waymark, type WaymarkOptions } from './waymark.ts';
 export type { BatchInfo, BatchOptions, BatchResult, HandlerContext, StepInfo, StepOptions } from './worker/context.ts';

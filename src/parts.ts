@@ -60,7 +60,15 @@ export async function startServer(
   const server = createServer({
     ...address,
     log,
-    deps: { jobs: engine.jobs, live, read: database.read, retainMs: config.retainMs },
+    deps: {
+      jobs: engine.jobs,
+      queues: engine.queues,
+      artifacts: engine.artifacts,
+      live,
+      read: database.read,
+      retainMs: config.retainMs,
+    },
+    publicUrl: config.publicUrl,
     // Behind a proxy pages come from the public address.
     allowedOrigins: config.publicUrl === null ? [] : [new URL(config.publicUrl).origin],
     limits: { bodyBytes: config.maxBytes.input + REQUEST_OVERHEAD_BYTES },

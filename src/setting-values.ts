@@ -53,6 +53,11 @@ export function url(schemes: readonly string[]) {
   return z.string().regex(pattern, `must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`);
 }
 
+/** A text that can be a part of a header. */
+export function visible() {
+  return z.string().regex(/^[\x21-\x7e]+$/, 'must be visible ASCII without spaces');
+}
+
 /** Levenshtein distance of two names. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);

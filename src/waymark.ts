@@ -1,5 +1,6 @@
 import type { SubmitArgs } from './client/registry.ts';
 import { type Config, configFromProcess, listenOn, type SettingOptions } from './config.ts';
+import { durationMs } from './core/duration.ts';
 import { InvalidInput } from './core/errors.ts';
 import { parseId } from './core/ids.ts';
 import { DEFAULT_TENANT, type JobRow, LOCAL_ACTOR } from './core/job.ts';
@@ -12,6 +13,7 @@ import type { Caller } from './engine/types.ts';
 import { type Foundation, openFoundation, type Setup } from './foundation.ts';
 import { type JobSnapshot, snapshotOf } from './job-snapshot.ts';
 import { makeMaintenance, makeWorker, type RunningServer, startServer } from './parts.ts';
+import { type QueueSnapshot, queueSnapshotOf } from './queue-snapshot.ts';
 import { type SubmitJobOptions, submitRequest } from './submit-options.ts';
 import type { Worker } from './worker/worker.ts';
 
@@ -63,6 +65,18 @@ export interface Waymark {
   ): Promise<JobSnapshot>;
   /** The job as it is now, or null. @throws InvalidId when `id` is none */
   job(id: string): Promise<JobSnapshot | null>;
+  /** Keeps the jobs of a queue in line; what runs goes on. A second call answers alike. @throws NotFound, InvalidInput */
+  pauseQueue(name: string, options?: { reason?: string }): Promise<QueueSnapshot>;
+  /** Workers take its jobs again, at once. A second call answers alike. @throws NotFound */
+  resumeQueue(name: string): Promise<QueueSnapshot>;
+  /**
+   * Sets limits over all workers; null lifts one, one that is left out stays. `per`: `"1m"`, or milliseconds.
+   * @throws NotFound, InvalidInput, TypeError when `per` is no duration
+   */
+  updateQueue(
+    name: string,
+    limits: { maxRunning?: number | null; rateLimit?: { max: number; per: string | number } | null },
+  ): Promise<QueueSnapshot>;
   /** Drizzle on Waymark's database, for the application's own tables. */
   readonly db: UserDb;
   /**
@@ -145,6 +159,12 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
     async job(id) {
       const row = await jobById(database.submit, caller.tenant, parseId('Job', id));
       return row && snapshotOf(row);
+    },
+    pauseQueue: async (name, o) => queueSnapshotOf(await engine.queues.pause(caller, name, o)),
+    resumeQueue: async (name) => queueSnapshotOf(await engine.queues.resume(caller, name)),
+    async updateQueue(name, { rateLimit, ...limits }) {
+      const rate = rateLimit && { max: rateLimit.max, perMs: durationMs(rateLimit.per, 'rateLimit.per') };
+      return queueSnapshotOf(await engine.queues.update(caller, name, { ...limits, rateLimit: rate }));
     },
     db: database.work.user,
     worker({ tasks, queues, concurrency = config.concurrency }) {

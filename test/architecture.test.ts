@@ -14,7 +14,7 @@ const MAX_LINES = 300;
 /** Rooms of a floor do not import each other; floor 4, where everything is put together, has an order of its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['core'],
-  ['db', 'events'],
+  ['db', 'events', 'artifacts'],
   ['engine'],
   ['schema', 'worker', 'client', 'dashboard'],
   ['server', '', 'cli'],
@@ -26,6 +26,7 @@ const APART = ['client', 'dashboard'];
 const PACKAGE_RULES: readonly { packages: RegExp; only: RegExp; where: string }[] = [
   { packages: /^(drizzle-orm|postgres|@electric-sql\/pglite)(\/|$)/, only: /^src\/db\//, where: 'src/db' },
   { packages: /^ioredis(\/|$)/, only: /^src\/events\//, where: 'src/events' },
+  { packages: /^s3mini(\/|$)/, only: /^src\/artifacts\/s3\.ts$/, where: 'src/artifacts/s3.ts' },
   {
     packages: /^(graphql$|graphql\/|@pothos\/)/,
     only: /^src\/(schema\/|server\/graphql\.ts$)/,
@@ -175,6 +176,7 @@ describe('the rules themselves', () => {
     ['src/engine/a.ts', 'drizzle-orm/pg-core', 'src/db'],
     ['src/worker/a.ts', '@electric-sql/pglite', 'src/db'],
     ['src/db/a.ts', 'ioredis', 'src/events'],
+    ['src/artifacts/files.ts', 's3mini', 'src/artifacts/s3.ts'],
     ['src/server/other.ts', 'graphql', 'src/schema and src/server/graphql.ts'],
     ['src/client/a.ts', 'graphql/language', 'src/schema and src/server/graphql.ts'],
     ['src/engine/a.ts', '@pothos/core', 'src/schema and src/server/graphql.ts'],

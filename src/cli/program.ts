@@ -3,6 +3,7 @@ import { version } from '../version.ts';
 import { addCancel, addRetry } from './commands/act.ts';
 import { addJobs } from './commands/jobs.ts';
 import { addMigrate } from './commands/migrate.ts';
+import { addPause, addQueues, addResume } from './commands/queues.ts';
 import { addSchema } from './commands/schema.ts';
 import { addApi, addStart, addWorker } from './commands/services.ts';
 import { addShow } from './commands/show.ts';
@@ -27,6 +28,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .showHelpAfterError('(see waymark --help)');
   for (const add of [addStart, addApi, addWorker, addMigrate]) add(program, io);
   for (const add of [addSubmit, addWatch, addShow, addJobs, addCancel, addRetry, addSchema]) add(program, io);
+  for (const add of [addQueues, addPause, addResume]) add(program, io);
   try {
     await program.parseAsync(args, { from: 'user' });
     return EXIT.done;

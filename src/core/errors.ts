@@ -73,6 +73,21 @@ export class IdempotencyConflict extends WaymarkError {
   }
 }
 
+/** The key belongs to a graph of other nodes. `graphId` is that graph (stored form). */
+export class GraphIdempotencyConflict extends WaymarkError {
+  readonly code = 'GRAPH_IDEMPOTENCY_CONFLICT';
+  readonly graphId: string;
+  readonly givenDigest: string;
+  readonly storedDigest: string;
+
+  constructor(key: string, graphId: string, givenDigest: string, storedDigest: string) {
+    super(`idempotency key ${JSON.stringify(key)} was used for another graph`);
+    this.graphId = graphId;
+    this.givenDigest = givenDigest;
+    this.storedDigest = storedDigest;
+  }
+}
+
 /** A JSON value is larger than the setting allows. */
 export class PayloadTooLarge extends WaymarkError {
   readonly code = 'PAYLOAD_TOO_LARGE';

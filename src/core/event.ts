@@ -52,6 +52,12 @@ export interface EventData {
   resumedFrom?: string | null;
   key?: string;
   kind?: string;
+  /** ArtifactStored: the record as it was stored. */
+  name?: string;
+  mediaType?: string;
+  bytes?: number;
+  sha256?: string;
+  createdAt?: string;
   processed?: number | null;
   succeeded?: number | null;
   failed?: number | null;
@@ -108,7 +114,7 @@ export function summarize(event: JobEvent): string {
     case 'CancelDelivered':
       return 'Cancel delivered to the handler';
     case 'ArtifactStored':
-      return `Artifact ${data.key ?? ''} stored`;
+      return `Artifact ${data.name ?? ''} stored`;
     case 'JobCompleted':
       return 'Completed';
     case 'JobFailed':

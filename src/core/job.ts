@@ -78,6 +78,8 @@ export interface JobRow {
   cancelDeliveredAt: Timestamp | null;
   cancelStoppedAt: Timestamp | null;
   cancelForced: boolean;
+  /** Why it is DEFERRED (DEPENDENCIES, CHILDREN) or SCHEDULED (SLEEP; null: its due time). */
+  waitingKind: string | null;
 }
 
 export interface AttemptRow {
@@ -95,6 +97,10 @@ export interface AttemptRow {
 
 export const CHECKPOINT_KINDS = ['STEP', 'CURSOR', 'APPROVAL', 'SLEEP', 'CHILDREN', 'VALUE'] as const;
 export type CheckpointKind = (typeof CHECKPOINT_KINDS)[number];
+
+/** What an upstream job that did not complete does to the jobs that depend on it. */
+export const DEPENDENCY_POLICIES = ['CANCEL', 'FAIL', 'CONTINUE'] as const;
+export type DependencyPolicy = (typeof DEPENDENCY_POLICIES)[number];
 
 /** One bad item of a batch, kept as a sample. */
 export interface ErrorSample {
@@ -167,6 +173,7 @@ export const MAX_TEXT = {
   tag: 100,
   reason: 500,
   checkpointKey: 200,
+  nodeName: 100,
 } as const;
 export const MAX_TAGS = 20;
 export const MAX_ATTEMPTS = 1000;

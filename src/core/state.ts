@@ -103,8 +103,8 @@ export const TRANSITIONS = {
   decide: { from: ['WAITING_FOR_REVIEW'], to: ['QUEUED'] },
   /** Somebody runs a waiting job now. */
   runNow: { from: ['SCHEDULED', 'RETRYING'], to: ['QUEUED'] },
-  /** Somebody retries: a finished job opens its next run, a waiting one becomes due now. */
-  retry: { from: ['COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'], to: ['QUEUED'] },
+  /** Somebody retries: a finished job opens its next run, a waiting one becomes due now. What it depends on goes first. */
+  retry: { from: ['COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'], to: ['QUEUED', 'DEFERRED'] },
   /** The upstream whose failure canceled it was retried. */
   revive: { from: ['CANCELED'], to: ['DEFERRED'] },
 } as const satisfies Record<string, Transition>;

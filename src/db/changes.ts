@@ -20,6 +20,8 @@ export interface ChangeRow {
   attempt: number | null;
   actor: string | null;
   data: EventData | null;
+  /** Somebody is to be told when the job ends. Only transitions that can end a job say so. */
+  followed?: boolean;
 }
 
 /**
@@ -42,6 +44,18 @@ v.at, v.type, v.attempt, v.actor, v.data`;
 export const SELECT_CHANGES = `
 select ${CHANGE_COLUMNS}
 from v`;
+
+/** The same, with whether the job has a follow-up when it ends. */
+export const SELECT_FOLLOWED = `
+select ${CHANGE_COLUMNS}, v.followed
+from v`;
+
+/** Leaves the follow-ups of the jobs of `m` that have ended; expects `t(now)` and the columns `state` and `followed`. */
+export const LEAVE_FOLLOWUPS = `
+w as (
+  insert into waymark.followups (job_id, kind, created_at)
+  select m.id, 'ENDED', t.now from m, t where m.followed and m.state in ('COMPLETED', 'FAILED', 'CANCELED')
+)`;
 
 /** The columns of `m` that `v` carries along. */
 export const MOVED = 'm.id, m.tenant, m.task, m.queue, m.from_state, m.state, m.version, m.last_seq, m.run';

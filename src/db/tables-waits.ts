@@ -92,15 +92,13 @@ export const jobDependencies = waymark.table(
 export const followups = waymark.table(
   'followups',
   {
+    // Not (job, run): who adds one must never wait for whoever is just carrying one out.
+    id: uuid('id').primaryKey().defaultRandom(),
     jobId: uuid('job_id').notNull(),
-    run: integer('run').notNull(),
     kind: text('kind').notNull(),
     createdAt: at('created_at').notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.jobId, t.run, t.kind] }),
-    check('followups_kind', sql`${t.kind} in ('ENDED', 'REVIVED')`),
-  ],
+  (t) => [index('followups_job').on(t.jobId), check('followups_kind', sql`${t.kind} in ('ENDED', 'REVIVED')`)],
 );
 
 export const graphs = waymark.table(

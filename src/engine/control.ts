@@ -5,11 +5,12 @@ import { textProblem } from '../core/json.ts';
 import { allows, isTerminal } from '../core/state.ts';
 import { jobById } from '../db/reads/job-row.ts';
 import { cancel } from '../db/transitions/cancel.ts';
-import { retry } from '../db/transitions/retry.ts';
+import { childrenToRetry, retry } from '../db/transitions/retry.ts';
 import { runNow } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
+import type { FollowUps } from './follow-ups.ts';
 import type { Caller, EngineOptions, JobsEngine } from './types.ts';
 
 /** The verbs by which people steer a job. Each is one guarded statement; only when it moved nothing is the job looked at. */
@@ -17,6 +18,7 @@ export function createControl(
   database: Database,
   channel: LiveChannel,
   options: EngineOptions,
+  followUps: FollowUps,
 ): Pick<JobsEngine, 'cancel' | 'retry' | 'runNow'> {
   const db = database.submit;
 
@@ -27,10 +29,12 @@ export function createControl(
   }
 
   return {
-    async cancel(caller, id, { reason = null, expectedRun = null } = {}) {
+    async cancel(caller, id, { reason = null, expectedRun = null, cascade = true } = {}) {
       checkReason(reason);
-      const rows = await cancel(db, [id], { tenant: caller.tenant, actor: caller.actor, reason, expectedRun });
+      const { tenant, actor } = caller;
+      const rows = await cancel(db, [id], { tenant, actor, reason, expectedRun, cascade: cascade ?? true });
       announce(channel, rows);
+      await followUps.after(rows);
       // The hint saves waiting for the next beat; the beat is what makes it sure.
       if (rows[0]?.workerId) channel.publishNudge(rows[0].workerId);
       const job = await get(caller, id);
@@ -50,7 +54,8 @@ export function createControl(
       if (fromCheckpoint !== null && textProblem(fromCheckpoint)) {
         throw new InvalidInput([{ path: 'fromCheckpoint', message: textProblem(fromCheckpoint) ?? '' }]);
       }
-      const rows = await retry(db, id, {
+      const children = fromStart ? [] : await childrenToRetry(db, id, { fromCheckpoint });
+      const rows = await retry(db, id, children, {
         tenant: caller.tenant,
         actor: caller.actor,
         expectedRun,
@@ -60,6 +65,8 @@ export function createControl(
         priorityStepMs: options.priorityStepMs,
       });
       announce(channel, rows);
+      const told = rows.filter((row) => row.followed || row.state === 'DEFERRED');
+      if (told.length > 0) await followUps.soon(told.map((row) => row.id));
       const job = await get(caller, id);
       if (rows.length === 0) {
         if (expectedRun !== null && job.run !== expectedRun) throw movedOn(job, expectedRun);
@@ -86,7 +93,8 @@ function movedOn(job: JobRow, expectedRun: number): InvalidTransition {
   return new InvalidTransition(job.id, `the job is in run ${job.run}, not in run ${expectedRun}`);
 }
 
-function checkReason(reason: string | null): void {
+/** @throws InvalidInput for one that is too long, or that the store cannot hold */
+export function checkReason(reason: string | null): void {
   if (reason === null) return;
   const problem =
     textProblem(reason) ??

@@ -3,28 +3,28 @@ import { newUuid } from '../core/ids.ts';
 import { definitionDigest, type TaskDefinition } from '../core/task.ts';
 import { toChanges } from '../db/changes.ts';
 import { isUniqueViolation } from '../db/errors.ts';
-import { checkpointByKey, checkpointsOf } from '../db/reads/checkpoint-rows.ts';
+import { checkpointsOf } from '../db/reads/checkpoint-rows.ts';
 import { cancelDelivered } from '../db/transitions/cancel.ts';
 import { claim, startedChange } from '../db/transitions/claim.ts';
-import type { Database, Executor } from '../db/types.ts';
-import { appendLogs, type CheckpointInput, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
+import type { Database } from '../db/types.ts';
+import { appendLogs, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
 import { markStopped, registerWorker } from '../db/writes/workers.ts';
 import { createBatcher } from './batcher.ts';
 import { sendBeat } from './beat.ts';
 import { type Announcer, announce } from './commit.ts';
+import type { FollowUps } from './follow-ups.ts';
 import { createSettle } from './settle.ts';
-import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
+import type { ArtifactVerbs, CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
+import { checkpointInput, createUserTransactions, savedBefore } from './user-transactions.ts';
 
-/** Longest a user's transaction may stay open: its batch would hold a connection and, embedded, everybody. */
-const USER_TRANSACTION_MS = 30_000;
-
-/** The verbs of workers. */
+/** The verbs of workers, but for the claim of queues with limits. */
 export function createExecution(
   database: Database,
   channel: Announcer,
   { leaseMs }: Pick<EngineOptions, 'leaseMs'>,
-): ExecutionEngine {
+  followUps: Pick<FollowUps, 'after'>,
+): Omit<ExecutionEngine, 'claimLimited' | keyof ArtifactVerbs> {
   const db = database.work;
   const save = createBatcher<CheckpointWrite, void>((writes) => saveTogether(writes), {
     maxSize: 100,
@@ -43,18 +43,13 @@ export function createExecution(
       for (const existing of ['replace', 'refuse'] as const) {
         const part = round.filter((w) => (w.kind === 'STEP') === (existing === 'refuse'));
         if (part.length === 0) continue;
-        const rows = await saveCheckpoints(db, part.map(toInput), existing);
+        const rows = await saveCheckpoints(db, part.map(checkpointInput), existing);
         announce(channel, rows);
         const saved = new Set(rows.map((r) => r.id));
         for (const w of part) fates.set(w, saved.has(w.jobId) ? undefined : new LeaseLost(w.jobId, w.attempt));
       }
     }
     return writes.map((w) => fates.get(w));
-  }
-
-  async function savedBefore(executor: Executor, write: { jobId: string; epoch: number; key: string }) {
-    const row = await checkpointByKey(executor, write.jobId, write.epoch, write.key);
-    return { data: row?.data ?? null, existed: true };
   }
 
   return {
@@ -86,7 +81,7 @@ export function createExecution(
       return rows;
     },
 
-    settle: createSettle(db, channel),
+    settle: createSettle(db, channel, followUps),
 
     async flushProgress(updates) {
       if (updates.length === 0) return [];
@@ -114,31 +109,7 @@ export function createExecution(
       return { data: JSON.parse(write.data), existed: false };
     },
 
-    async transaction(jobId, attempt, fn) {
-      let write: CheckpointWrite | undefined;
-      try {
-        const rows = await db.transaction(
-          async (tx) => {
-            write = await fn(tx);
-            const limit = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
-            // The fence comes last, so that the job's row is locked for microseconds and not for the length of `fn`.
-            const saved = await saveCheckpoints(tx, [toInput(write)], write.kind === 'STEP' ? 'refuse' : 'advance');
-            await limit;
-            if (saved.length === 0) throw new LeaseLost(jobId, attempt);
-            // The commit of an earlier try, whose answer was lost, came after all: these writes are its repetition.
-            if (saved.some((row) => !row.saved)) throw new AlreadySaved();
-            return saved;
-          },
-          { timeoutMs: USER_TRANSACTION_MS },
-        );
-        announce(channel, rows);
-        return { data: JSON.parse(write?.data ?? 'null'), existed: false };
-      } catch (error) {
-        const done = error instanceof AlreadySaved || isUniqueViolation(error, 'checkpoints_job_id_epoch_key_pk');
-        if (write && done) return savedBefore(db, write);
-        throw error;
-      }
-    },
+    ...createUserTransactions(database, channel, { leaseMs }),
 
     async cancelDelivered(jobId, attempt) {
       announce(channel, await cancelDelivered(db, jobId, attempt));
@@ -161,33 +132,4 @@ export function createExecution(
 function toRow(definition: TaskDefinition) {
   const text = JSON.stringify(definition);
   return { id: newUuid(), name: definition.name, digest: definitionDigest(definition), definition: text };
-}
-
-/**
- * Only COMMIT follows the fence. A process that is frozen, or cut off, between the two would hold the job's row, and with
- * it whoever cancels or rescues the job. Sent ahead of the fence on the same connection, so it takes no time of its own.
- */
-function limitIdle(tx: Executor, leaseMs: number): Promise<unknown> {
-  const limit = tx.query(`select set_config('idle_in_transaction_session_timeout', $1, true)`, [`${leaseMs}ms`]);
-  // When this fails, so does the fence, which is waited for first.
-  limit.catch(() => {});
-  return limit;
-}
-
-/** Rolls a user's transaction back; never leaves this file. */
-class AlreadySaved extends Error {}
-
-function toInput(write: CheckpointWrite): CheckpointInput {
-  return {
-    jobId: write.jobId,
-    attempt: write.attempt,
-    key: write.key,
-    kind: write.kind,
-    data: write.data,
-    processed: write.processed ?? null,
-    succeeded: write.succeeded ?? null,
-    failed: write.failed ?? null,
-    errorSamples: write.errorSamples ? JSON.stringify(write.errorSamples) : null,
-    progress: write.progress ? JSON.stringify(write.progress) : null,
-  };
 }

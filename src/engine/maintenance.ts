@@ -14,7 +14,9 @@ import {
   stuckAttempts,
 } from '../db/writes/workers.ts';
 import type { LiveChannel } from '../events/channel.ts';
+import type { Artifacts } from './artifacts.ts';
 import { announce } from './commit.ts';
+import type { FollowUps } from './follow-ups.ts';
 import { settleFree, toInput } from './settle.ts';
 import type { EngineOptions, MaintenanceEngine } from './types.ts';
 
@@ -30,7 +32,13 @@ const VACUUM_EVERY_MS = 10 * 60_000;
 const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 
 /** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
-export function createMaintenance(database: Database, channel: LiveChannel, options: EngineOptions): MaintenanceEngine {
+export function createMaintenance(
+  database: Database,
+  channel: LiveChannel,
+  options: EngineOptions,
+  followUps: FollowUps,
+  artifacts: Pick<Artifacts, 'sweep' | 'clear'>,
+): MaintenanceEngine {
   const db = database.maintenance;
   let vacuumedAt = performance.now();
   /** A longer pause between two passes may have kept this process's own worker from beating, too. */
@@ -67,6 +75,7 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
     const settled = await settleFree(
       db,
       channel,
+      followUps,
       rows.map((row) => {
         const outcome = outcomeOf(row);
         return toInput({
@@ -117,7 +126,12 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
 
     async recover() {
       const lost = await markAllLost(db);
+      await artifacts.clear();
       return { lostWorkers: lost.length, rescued: await rescueAbandoned() };
+    },
+
+    async followUp() {
+      return { done: await followUps.sweep() };
     },
 
     async prune() {
@@ -140,6 +154,8 @@ export function createMaintenance(database: Database, channel: LiveChannel, opti
         vacuumedAt = performance.now();
         await vacuumHotTables(db);
       }
+      // Last: a store of contents that is away must not keep the rest from being done.
+      await artifacts.sweep();
       return { pruned };
     },
 

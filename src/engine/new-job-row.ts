@@ -13,10 +13,10 @@ export function newJobRow(job: NewJob, inserted: InsertedRow): JobRow {
     tags: [...job.tags],
     inputDigest: job.inputDigest,
     idempotencyKey: job.idempotencyKey,
-    graphId: null,
-    nodeName: null,
-    parentId: null,
-    scheduleId: null,
+    graphId: job.links?.graphId ?? null,
+    nodeName: job.links?.nodeName ?? null,
+    parentId: job.links?.parentId ?? null,
+    scheduleId: job.links?.scheduleId ?? null,
     submittedBy: job.submittedBy,
     concurrencyKey: job.concurrencyKey,
     maxAttempts: job.maxAttempts,
@@ -48,5 +48,6 @@ export function newJobRow(job: NewJob, inserted: InsertedRow): JobRow {
     cancelDeliveredAt: null,
     cancelStoppedAt: null,
     cancelForced: false,
+    waitingKind: inserted.state === 'DEFERRED' ? 'DEPENDENCIES' : null,
   };
 }

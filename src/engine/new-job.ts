@@ -1,3 +1,4 @@
+import { MAX_UPSTREAMS } from '../core/dependency.ts';
 import { MAX_DURATION_MS } from '../core/duration.ts';
 import { type InputIssue, InvalidInput, PayloadTooLarge } from '../core/errors.ts';
 import { newUuid } from '../core/ids.ts';
@@ -6,9 +7,9 @@ import { jsonBytes, jsonDigest, jsonIssues, textProblem } from '../core/json.ts'
 import type { StandardSchemaV1 } from '../core/standard-schema.ts';
 import { validateWith } from '../core/standard-schema.ts';
 import type { TaskDefinition } from '../core/task.ts';
-import type { NewJob } from '../db/transitions/submit.ts';
+import { type JobLinks, type NewJob, NO_LINKS } from '../db/transitions/submit.ts';
 import type { JsonSchemaChecker } from './json-schema.ts';
-import type { Caller, SubmitRequest } from './types.ts';
+import type { Caller, SubmitOptions, SubmitRequest } from './types.ts';
 
 /** Instants that Postgres, JavaScript and RFC 3339 all hold. */
 const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
@@ -28,6 +29,7 @@ export async function newJob(
     maxInputBytes: number;
     schemas: JsonSchemaChecker;
     inputSchema?: StandardSchemaV1 | undefined;
+    links?: SubmitOptions['links'];
   },
 ): Promise<NewJob> {
   const at = (field: string) => (check.path ? `${check.path}.${field}` : field);
@@ -57,6 +59,13 @@ export async function newJob(
   if (request.keyScope === 'UNTIL_FINISHED' && request.idempotencyKey == null) {
     bad('keyScope', 'needs an idempotencyKey');
   }
+
+  const upstreams = request.dependsOn ?? [];
+  if (upstreams.length > MAX_UPSTREAMS) bad('dependsOn', `must not be more than ${MAX_UPSTREAMS}`);
+  upstreams.forEach(({ jobId }, i) => {
+    const first = upstreams.findIndex((other) => other.jobId === jobId);
+    if (first < i) bad(`dependsOn[${i}]`, `is the same job as dependsOn[${first}]`);
+  });
 
   const given = request.input !== undefined;
   issues.push(...(given ? jsonIssues(request.input, at('input')) : []));
@@ -95,6 +104,7 @@ export async function newJob(
     runAt: request.runAt == null ? null : new Date(request.runAt).toISOString(),
     delayMs: request.delayMs ?? null,
     input,
+    links: linksOf(request, check.links),
   };
 
   function text(field: string, value: string | null | undefined, max: number): void {
@@ -111,4 +121,15 @@ export async function newJob(
     if (value == null) return;
     if (!Number.isInteger(value) || value < min || value > max) bad(field, `must be an integer from ${min} to ${max}`);
   }
+}
+
+/** Null where there is nothing to be tied, so that such jobs are written by the plain statement. */
+function linksOf(request: SubmitRequest, links: SubmitOptions['links']): JobLinks | null {
+  const dependsOn = (request.dependsOn ?? []).map(({ jobId, policy }) => ({
+    upstreamId: jobId,
+    policy: policy ?? 'CANCEL',
+    satisfied: false,
+  }));
+  if (links === undefined && dependsOn.length === 0) return null;
+  return { ...NO_LINKS, ...links, dependsOn };
 }

@@ -4,11 +4,14 @@ import { type SettleInput, settle as settleRows, unsettled } from '../db/transit
 import type { Db } from '../db/types.ts';
 import { createBatcher } from './batcher.ts';
 import { type Announcer, announce } from './commit.ts';
+import type { FollowUps } from './follow-ups.ts';
 import type { AttemptEnd, SettleResult } from './types.ts';
 
+type After = Pick<FollowUps, 'after'>;
+
 /** Ends attempts. Those that end within a few milliseconds share a transaction; each learns its own fate after the commit. */
-export function createSettle(db: Db, channel: Announcer): (end: AttemptEnd) => Promise<SettleResult> {
-  const together = createBatcher<SettleInput, SettleResult>((ends) => settleBatch(db, channel, ends), {
+export function createSettle(db: Db, channel: Announcer, followUps: After): (end: AttemptEnd) => Promise<SettleResult> {
+  const together = createBatcher<SettleInput, SettleResult>((ends) => settleBatch(db, channel, followUps, ends), {
     maxSize: 250,
     parallel: 2,
     isShared: (e) => e instanceof Unavailable,
@@ -23,23 +26,29 @@ export function createSettle(db: Db, channel: Announcer): (end: AttemptEnd) => P
 export async function settleBatch(
   db: Db,
   channel: Announcer,
+  followUps: After,
   ends: readonly SettleInput[],
 ): Promise<(SettleResult | Promise<SettleResult>)[]> {
-  const fates = await settleOnce(db, channel, ends, false);
-  return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, ends[i] as SettleInput) : fate));
+  const fates = await settleOnce(db, channel, followUps, ends, false);
+  return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, followUps, ends[i] as SettleInput) : fate));
 }
 
 /**
  * The same for those whose rows are free; whoever else would have to be waited for stays as it is. For the sweep, which
  * comes round again: a row that a frozen process holds must not keep it from all others. Returns how many it settled.
  */
-export async function settleFree(db: Db, channel: Announcer, ends: readonly SettleInput[]): Promise<number> {
-  const fates = await settleOnce(db, channel, ends, false);
+export async function settleFree(
+  db: Db,
+  channel: Announcer,
+  followUps: After,
+  ends: readonly SettleInput[],
+): Promise<number> {
+  const fates = await settleOnce(db, channel, followUps, ends, false);
   return fates.filter((fate) => fate !== 'held' && fate.status === 'settled').length;
 }
 
-async function settleAlone(db: Db, channel: Announcer, end: SettleInput): Promise<SettleResult> {
-  const [fate] = await settleOnce(db, channel, [end], true);
+async function settleAlone(db: Db, channel: Announcer, followUps: After, end: SettleInput): Promise<SettleResult> {
+  const [fate] = await settleOnce(db, channel, followUps, [end], true);
   // Held while waiting for it cannot be: the wait ends with the row, or with the attempt's ownership gone.
   return fate === 'held' || fate === undefined ? { status: 'lost' } : fate;
 }
@@ -47,11 +56,14 @@ async function settleAlone(db: Db, channel: Announcer, end: SettleInput): Promis
 async function settleOnce(
   db: Db,
   channel: Announcer,
+  followUps: After,
   ends: readonly SettleInput[],
   wait: boolean,
 ): Promise<(SettleResult | 'held')[]> {
   const rows = await settleRows(db, ends, wait);
   announce(channel, rows);
+  // Not waited for: the attempts have ended, whatever follows.
+  void followUps.after(rows);
   // Of one job at most one attempt can have owned it.
   const settled = new Map(rows.map((row) => [row.id, row]));
   const isSettled = (end: SettleInput) => settled.get(end.jobId)?.attempt === end.attempt;

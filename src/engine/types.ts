@@ -1,11 +1,16 @@
+import type { GatherOptions } from '../artifacts/gather.ts';
+import type { ArtifactRow } from '../core/artifact.ts';
 import type { Backoff } from '../core/backoff.ts';
 import type { JobErrorData } from '../core/event.ts';
-import type { CheckpointKind, CheckpointRow, ErrorSample, JobRow } from '../core/job.ts';
+import type { CheckpointKind, CheckpointRow, DependencyPolicy, ErrorSample, JobRow } from '../core/job.ts';
 import type { ProgressState } from '../core/progress.ts';
 import type { StandardSchemaV1 } from '../core/standard-schema.ts';
 import type { AttemptOutcome, JobState } from '../core/state.ts';
 import type { TaskDefinition } from '../core/task.ts';
+import type { ClaimRequest } from '../db/transitions/claim.ts';
+import type { JobLinks } from '../db/transitions/submit.ts';
 import type { Executor, Tx } from '../db/types.ts';
+import type { ArtifactWrite } from './artifacts.ts';
 
 /** Who asks, and for whom. */
 export interface Caller {
@@ -32,6 +37,8 @@ export interface SubmitRequest {
   timeoutMs?: number | null;
   backoff?: Backoff | null;
   concurrencyKey?: string | null;
+  /** Jobs that go before it, by stored id. It is DEFERRED until they are done. */
+  dependsOn?: readonly { jobId: string; policy?: DependencyPolicy | null }[] | null;
 }
 
 export interface SubmitOptions {
@@ -43,6 +50,8 @@ export interface SubmitOptions {
   tx?: Executor;
   /** Prefix of error paths: `inputs[17]`. Default none. */
   path?: string;
+  /** What it belongs to. Default nothing. */
+  links?: Partial<Omit<JobLinks, 'dependsOn'>>;
 }
 
 export interface Submitted {
@@ -56,7 +65,7 @@ export interface Submitted {
 
 /** Verbs of clients. Each returns the job as it is after the commit. */
 export interface JobsEngine {
-  /** @throws InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, Unavailable */
+  /** @throws InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, NotFound (of `dependsOn`), Unavailable */
   submit(caller: Caller, request: SubmitRequest, options?: SubmitOptions): Promise<Submitted>;
   /** All or nothing, in order; at most 1000. Errors carry `path` `inputs[i]`. */
   submitMany(
@@ -66,12 +75,13 @@ export interface JobsEngine {
   ): Promise<Submitted[]>;
   /**
    * Cancels a waiting job at once; of a running one it requests it. A second call on a canceled (or being canceled) job
-   * answers alike. `id` is the stored form. @throws NotFound, InvalidTransition
+   * answers alike. `cascade` (default true): its unfinished children are canceled with it. `id` is the stored form.
+   * @throws NotFound, InvalidTransition
    */
   cancel(
     caller: Caller,
     id: string,
-    options?: { reason?: string | null; expectedRun?: number | null },
+    options?: { reason?: string | null; expectedRun?: number | null; cascade?: boolean | null },
   ): Promise<JobRow>;
   /** A finished job opens its next run, a RETRYING or SCHEDULED one becomes due now. @throws NotFound, InvalidTransition, InvalidInput */
   retry(
@@ -109,6 +119,15 @@ export interface ClaimedJob {
   hasInput: boolean;
   input: unknown;
   resumedFrom: string | null;
+}
+
+/** What a claim of queues with limits gave, and when there may be more. */
+export interface LimitedClaim {
+  jobs: ClaimedJob[];
+  /** Queues in which jobs wait and as many run as may: when one of these ends there is room for the next. */
+  full: string[];
+  /** After this time more may start though nothing tells of it; null: nothing is known. In milliseconds. */
+  lookAgainMs: number | null;
 }
 
 /** How an attempt ended, as its worker says. */
@@ -180,8 +199,19 @@ export interface LogWrite {
   data: string | null;
 }
 
+/** How artifacts come from handlers to their store. */
+export interface ArtifactVerbs {
+  /** How a content is gathered before it is stored: its name is its sha256, and known only in the end. */
+  readonly gathering: GatherOptions;
+  /**
+   * Keeps a content and writes its record and event in the place of the job's former one of that name. The same content
+   * under the same name is a repetition: no event, and the record is as it was. @throws LeaseLost, Unavailable
+   */
+  storeArtifact(write: ArtifactWrite): Promise<ArtifactRow>;
+}
+
 /** Verbs of workers. Whatever is said about an attempt is fenced by its number. */
-export interface ExecutionEngine {
+export interface ExecutionEngine extends ArtifactVerbs {
   /** Makes tasks and queues known and opens the worker's lease. */
   registerWorker(worker: {
     id: string;
@@ -200,11 +230,13 @@ export interface ExecutionEngine {
   registerTasks(tasks: readonly TaskDefinition[], tx?: Executor): Promise<void>;
   /** Renews the lease and reads what the worker owns. Locks no job row. */
   beat(workerId: string, status: BeatStatus): Promise<BeatAnswer>;
-  /** Takes up to `limit` jobs. Empty when the worker's lease is over. */
-  claim(
-    workerId: string,
-    request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number },
-  ): Promise<ClaimedJob[]>;
+  /** Takes up to `limit` jobs of queues without a limit. Empty when the worker's lease is over. */
+  claim(workerId: string, request: ClaimRequest): Promise<ClaimedJob[]>;
+  /**
+   * Takes up to `limit` jobs of queues with a limit, and no more than their limits leave over all workers. Asks the store
+   * nothing while there is no such queue, but for one look a second.
+   */
+  claimLimited(workerId: string, request: ClaimRequest): Promise<LimitedClaim>;
   /** Ends attempts; calls within a few milliseconds share a transaction. Resolves after the commit. */
   settle(end: AttemptEnd): Promise<SettleResult>;
   /** Writes the latest gauges of many jobs in one statement. Resolves with the ids that were written. */
@@ -244,6 +276,8 @@ export interface MaintenanceEngine {
    * for certain, so its jobs go back at once and not after a lease.
    */
   recover(): Promise<{ lostWorkers: number; rescued: number }>;
+  /** Tells dependants, parents, children and keys what a process that died had left to be told. */
+  followUp(): Promise<{ done: number }>;
   /** Removes what is past its retention. */
   prune(): Promise<{ pruned: number }>;
   /** Folds count deltas. */

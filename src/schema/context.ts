@@ -1,5 +1,7 @@
 import type { Executor } from '../db/types.ts';
+import type { ArtifactsEngine } from '../engine/artifacts.ts';
 import type { LiveHub } from '../engine/live/types.ts';
+import type { QueuesEngine } from '../engine/queue-types.ts';
 import type { Caller, JobsEngine } from '../engine/types.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
@@ -12,6 +14,8 @@ export interface Viewer extends Caller {
 /** What resolvers work with; made once per process. */
 export interface SchemaDeps {
   jobs: JobsEngine;
+  queues: QueuesEngine;
+  artifacts: Pick<ArtifactsEngine, 'link'>;
   live: LiveHub;
   read: Executor;
   /** How long finished jobs are kept, in milliseconds. */
@@ -21,6 +25,8 @@ export interface SchemaDeps {
 /** The context of one operation. */
 export interface SchemaContext extends SchemaDeps {
   caller: Viewer;
+  /** What links begin with: `https://jobs.example`. */
+  baseUrl: string;
   /** For what is read for several callers, and so not given up when one of them hangs up. */
   sharedRead: Executor;
   /** Replaced by `freshLoaders` where one operation reads the same thing at several moments. */
@@ -39,9 +45,18 @@ export const ALL_SCOPES = [
   'keys:admin',
 ] as const;
 
-/** A context for one operation of one caller. @param read what this caller alone reads by; default as everybody */
-export function createContext(deps: SchemaDeps, caller: Viewer, read: Executor = deps.read): SchemaContext {
-  return { ...deps, caller, read, sharedRead: deps.read, loaders: createLoaders(read, caller.tenant) };
+/**
+ * A context for one operation of one caller.
+ * @param read what this caller alone reads by; default as everybody
+ * @param baseUrl what links begin with; default: they are relative
+ */
+export function createContext(
+  deps: SchemaDeps,
+  caller: Viewer,
+  read: Executor = deps.read,
+  baseUrl = '',
+): SchemaContext {
+  return { ...deps, caller, baseUrl, read, sharedRead: deps.read, loaders: createLoaders(read, caller.tenant) };
 }
 
 /**

@@ -1,7 +1,9 @@
+import type { ArtifactRow } from '../core/artifact.ts';
 import type { EventType, JobEvent as JobEventRow } from '../core/event.ts';
 import { summarize } from '../core/event.ts';
 import { publicId } from '../core/ids.ts';
 import type { CheckpointKind } from '../core/job.ts';
+import { Artifact } from './artifact.ts';
 import { builder } from './builder.ts';
 import { Checkpoint } from './checkpoint.ts';
 import { AttemptOutcomeEnum, CheckpointKindEnum, JobStateEnum, type WaitingKind, WaitingKindEnum } from './enums.ts';
@@ -9,7 +11,7 @@ import { errorOf, JobError } from './job-parts.ts';
 
 export const JobEvent = builder.interfaceRef<JobEventRow>('JobEvent').implement({
   description:
-    'A fact about a job, numbered without gaps. Scalars are as of then; `checkpoint` is as of now. More kinds may be added: pass over those you do not know.',
+    'A fact about a job, numbered without gaps. Scalars are as of then; `checkpoint` and `artifact` are as of now. More kinds may be added: pass over those you do not know.',
   resolveType: (event) => (event as JobEventRow).type,
   fields: (t) => ({
     seq: t.exposeInt('seq', { description: '1, 2, 3… per job. Hand it to `after` to go on behind it.' }),
@@ -143,6 +145,26 @@ eventRef('CancelDelivered').implement({
   description: 'The abort signal fired in the handler.',
   interfaces: [JobEvent],
 });
+
+eventRef('ArtifactStored').implement({
+  description: 'The handler stored a deliverable.',
+  interfaces: [JobEvent],
+  fields: (t) => ({
+    artifact: t.field({
+      type: Artifact,
+      description: 'The artifact of this name as it is now; as it was then, once it is gone.',
+      resolve: async (e, _, context) => {
+        const then = storedArtifact(e);
+        return (await context.loaders.artifact.load({ jobId: e.jobId, name: then.name })) ?? then;
+      },
+    }),
+  }),
+});
+
+function storedArtifact({ jobId, at, data }: JobEventRow): ArtifactRow {
+  const { name = '', mediaType = 'application/octet-stream', bytes = 0, sha256 = '', createdAt = at } = data;
+  return { jobId, name, mediaType, bytes, sha256, location: 'database', createdAt };
+}
 
 eventRef('JobCompleted').implement({
   description: 'Terminal: the handler returned.',

@@ -6,6 +6,7 @@ import './job-mutations.ts';
 import './job-subscriptions.ts';
 import './node.ts';
 import './queue.ts';
+import './queue-mutations.ts';
 import './scalars.ts';
 import './task.ts';
 import './viewer.ts';

@@ -1,5 +1,6 @@
 import type { JobRow } from '../core/job.ts';
 import { allows, isTerminal } from '../core/state.ts';
+import { Artifact } from './artifact.ts';
 import { AttemptConnection } from './attempt.ts';
 import { CheckpointConnection } from './checkpoint.ts';
 import { pageArgs } from './connection.ts';
@@ -204,6 +205,11 @@ Job.implement({
       description: 'What its handler logged, in order.',
       args: pageArgs(),
       resolve: (job, args, context) => logsPage(job, args, context),
+    }),
+    artifacts: t.field({
+      type: [Artifact],
+      description: 'What its handler delivered, by name.',
+      resolve: (job, _, { loaders }) => loaders.artifacts.load(job.id),
     }),
     actions: t.field({
       type: [JobActionEnum],

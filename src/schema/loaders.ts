@@ -1,6 +1,8 @@
 import DataLoader from 'dataloader';
+import type { ArtifactRow } from '../core/artifact.ts';
 import type { JobErrorData, JobEvent } from '../core/event.ts';
 import type { AttemptRow, CheckpointRow, JobRow, QueueRow, WorkerRow } from '../core/job.ts';
+import { artifactsByNames, artifactsOfJobs } from '../db/reads/artifacts.ts';
 import { attemptsOfJobs, countAttempts, errorsOfAttempts } from '../db/reads/attempts.ts';
 import type { BelongingsWindow } from '../db/reads/belongings.ts';
 import { checkpointsByKeys, checkpointsOfJobs, countCheckpoints } from '../db/reads/checkpoints.ts';
@@ -10,7 +12,7 @@ import { jobsByIds } from '../db/reads/job-row.ts';
 import { jobsOfWorkers } from '../db/reads/jobs.ts';
 import { countLogs, type LogRow, logsOfJobs } from '../db/reads/logs.ts';
 import { type PayloadKind, payloadsOfJobs } from '../db/reads/payloads.ts';
-import { oldestQueued, queuesByIds } from '../db/reads/queues.ts';
+import { countRunningOfQueues, oldestQueued, queuesByIds, runningOfQueues } from '../db/reads/queues.ts';
 import { type TaskRow, tasksByIds } from '../db/reads/tasks.ts';
 import { aheadOfJobs, healthOfJobs, type QueuedReason, queuedReasons } from '../db/reads/waiting.ts';
 import { allWorkers, workersByIds } from '../db/reads/workers.ts';
@@ -97,6 +99,18 @@ export function createLoaders(db: Executor, tenant: string) {
       null,
     ),
     oldestQueued: fromMap((names) => oldestQueued(db, tenant, names), null),
+    /** The longest running jobs of a queue. */
+    runningInQueue: new DataLoader<{ queue: string; first: number }, JobRow[], string>(
+      async (asked) => {
+        // A list asks for the same number of each; where aliases do not, all are given the most.
+        const limit = Math.max(...asked.map((a) => a.first));
+        const names = [...new Set(asked.map((a) => a.queue))];
+        const groups = groupBy(await runningOfQueues(db, tenant, names, limit), (job) => job.queue);
+        return asked.map(({ queue, first }) => (groups.get(queue) ?? []).slice(0, first));
+      },
+      { cacheKeyFn: ({ queue, first }) => `${first} ${queue}` },
+    ),
+    runningInQueueCount: fromMap((names) => countRunningOfQueues(db, tenant, names), 0),
     attempts: pages((ids, window: BelongingsWindow<number>): Promise<AttemptRow[]> => {
       return attemptsOfJobs(db, tenant, ids, window);
     }),
@@ -105,6 +119,18 @@ export function createLoaders(db: Executor, tenant: string) {
       return checkpointsOfJobs(db, tenant, ids, window);
     }),
     checkpointCount: fromMap((ids) => countCheckpoints(db, tenant, ids), 0),
+    artifacts: new DataLoader<string, ArtifactRow[]>(async (ids) => {
+      const groups = groupBy(await artifactsOfJobs(db, tenant, ids), (row) => row.jobId);
+      return ids.map((id) => groups.get(id) ?? []);
+    }),
+    /** An artifact as it is now. */
+    artifact: new DataLoader<{ jobId: string; name: string }, ArtifactRow | null, string>(
+      async (keys) => {
+        const found = new Map((await artifactsByNames(db, tenant, keys)).map((row) => [artifactKey(row), row]));
+        return keys.map((k) => found.get(artifactKey(k)) ?? null);
+      },
+      { cacheKeyFn: artifactKey },
+    ),
     logs: pages((ids, window: BelongingsWindow<string>): Promise<LogRow[]> => logsOfJobs(db, tenant, ids, window)),
     logCount: fromMap((ids) => countLogs(db, tenant, ids), 0),
     events: pages((ids, window: EventsWindow): Promise<JobEvent[]> => eventsOfJobs(db, tenant, ids, window)),
@@ -144,6 +170,10 @@ export function createLoaders(db: Executor, tenant: string) {
 
 function attemptKey(a: { jobId: string; number: number }): string {
   return `${a.jobId} ${a.number}`;
+}
+
+function artifactKey(a: { jobId: string; name: string }): string {
+  return `${a.jobId} ${a.name}`;
 }
 
 function checkpointKey(c: { jobId: string; key: string }): string {

@@ -4,6 +4,8 @@ import type { SchemaContext } from './context.ts';
 import { type WaitingKind, WaitingKindEnum } from './enums.ts';
 import { badInput } from './paging.ts';
 import { Job } from './refs.ts';
+import type { WaitedFor } from './waited-for.ts';
+import { holdersOfLimit, limitDetail } from './waiting-limits.ts';
 
 /** Why a job is not running. */
 export interface Waiting {
@@ -38,9 +40,12 @@ export async function waitingOn(job: JobRow, context: SchemaContext): Promise<Wa
 async function inLine(
   job: JobRow,
   context: SchemaContext,
-  because: (kind: WaitingKind, detail: string) => Waiting,
+  because: (kind: WaitingKind, detail: string, until?: Timestamp | null) => Waiting,
 ): Promise<Waiting> {
   const reason = await context.loaders.queuedReason.load(job.id);
+  if (reason?.kind === 'MAX_RUNNING' || reason?.kind === 'RATE_LIMIT') {
+    return because(reason.kind, limitDetail(job.queue, reason), reason.kind === 'RATE_LIMIT' ? reason.nextStart : null);
+  }
   switch (reason?.kind) {
     case 'QUEUE_PAUSED': {
       const by = reason.pausedBy ? ` by ${reason.pausedBy}` : '';
@@ -55,6 +60,9 @@ async function inLine(
       return because('CAPACITY', 'It is in line for a free slot of a worker.');
   }
 }
+
+/** Kinds of waiting that other jobs bring about. */
+const WAITED_FOR: Partial<Record<WaitingKind, WaitedFor>> = { MAX_RUNNING: holdersOfLimit };
 
 export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
   description: 'Why a job is not running now.',
@@ -71,12 +79,15 @@ export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
       type: [Job],
       description: 'Unfinished dependencies or children, or the jobs that hold the limit. Empty for other kinds.',
       args: { first: t.arg.int({ defaultValue: 10, description: 'At most so many, from 0 to 100.' }) },
-      resolve: (_, { first }) => {
+      resolve: async (w, { first }, context) => {
         if (first != null && (first < 0 || first > 100)) throw badInput('first', `must be from 0 to 100, not ${first}`);
-        return [] as JobRow[];
+        return [...((await WAITED_FOR[w.kind]?.jobs(w.job, first ?? 10, context)) ?? [])];
       },
     }),
-    jobCount: t.int({ description: 'How many such jobs there are in all.', resolve: () => 0 }),
+    jobCount: t.int({
+      description: 'How many such jobs there are in all.',
+      resolve: async (w, _, context) => (await WAITED_FOR[w.kind]?.count(w.job, context)) ?? 0,
+    }),
     ahead: t.int({
       nullable: true,
       description: 'QUEUED: jobs before it in line, counted to 1,000. Null in other states.',

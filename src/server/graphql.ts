@@ -47,6 +47,8 @@ export interface GraphQLOptions {
   graphiql: boolean;
   /** Answer introspection, and help with "Did you mean". */
   introspection: boolean;
+  /** What links begin with, where no request says it: the public or the listening address. */
+  baseUrl: (requestUrl: string | undefined) => string;
 }
 
 /** One operation of a WebSocket, as its client sent it. */
@@ -103,6 +105,7 @@ export function createGraphQL(options: GraphQLOptions) {
           deps,
           caller,
           reads.for(() => request?.signal),
+          options.baseUrl(request?.url),
         );
       throw new GraphQLError(`${ACTOR_HEADER} ${ACTOR_RULE}`, {
         extensions: { code: 'BAD_USER_INPUT', argument: ACTOR_HEADER, http: { status: 400 } },

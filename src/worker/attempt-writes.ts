@@ -1,8 +1,10 @@
+import type { ArtifactRow } from '../core/artifact.ts';
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { NonRetryableError } from '../core/handler-errors.ts';
 import type { CheckpointKind, CheckpointRow, ErrorSample } from '../core/job.ts';
 import type { ProgressReport } from '../core/progress.ts';
 import type { UserTx } from '../db/types.ts';
+import type { ArtifactWrite } from '../engine/artifacts.ts';
 import type { CheckpointWrite, ExecutionEngine } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { insideTransaction } from './inside-transaction.ts';
@@ -36,7 +38,7 @@ export interface Saved {
 const SLOW_MS = 25_000;
 const MAX_TOO_SLOW = 2;
 
-type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction'>;
+type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction' | 'storeArtifact'>;
 
 /**
  * What one attempt reads and writes about its job. Every write is fenced by the attempt's number, so it is repeated while
@@ -173,6 +175,14 @@ export class AttemptWrites {
     } finally {
       (carried as Carried | null)?.done(written);
     }
+  }
+
+  /** Stores an artifact whose content has been gathered. Content, record and event are durable when this returns. */
+  async storeArtifact(artifact: Omit<ArtifactWrite, 'jobId' | 'attempt'>): Promise<ArtifactRow> {
+    const { id, attempt } = this.#attempt.job;
+    const row = await this.#fenced(() => this.#execution.storeArtifact({ jobId: id, attempt, ...artifact }));
+    this.#attempt.advanced();
+    return row;
   }
 
   #read(): Promise<Map<string, CheckpointRow>> {

@@ -1,3 +1,5 @@
+import type { ArtifactData } from '../artifacts/gather.ts';
+import type { ArtifactRecord } from '../core/artifact.ts';
 import type { Jsonify, JsonValue } from '../core/json.ts';
 import type { ProgressReport } from '../core/progress.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
@@ -95,11 +97,22 @@ export interface HandlerContext<Stage extends string = string> {
   checkpoint(key: string, data: JsonValue): Promise<void>;
   /** The value saved under a key by this or an earlier attempt, or undefined. */
   restore<T = JsonValue>(key: string): Promise<T | undefined>;
+  /**
+   * Stores a deliverable under a name and returns its record. `data`: a string, bytes, a Blob, or an async iterable or
+   * stream of bytes, which is read once. A second call of the same name, in this or a later attempt, replaces the record.
+   * @throws NonRetryableError ARTIFACT_TOO_LARGE where the limit of the store is passed, INVALID_ARTIFACT
+   */
+  artifact(name: string, data: ArtifactData, options?: ArtifactOptions): Promise<ArtifactRecord>;
   /** A key to hand to an outside service: the same over all attempts and runs, until `retryJob(fromStart: true)`. */
   idempotencyKey(name: string): string;
   /** Drizzle on Waymark's database, outside a transaction. */
   readonly db: UserDb;
   readonly log: HandlerLog;
+}
+
+export interface ArtifactOptions {
+  /** Such as `"text/csv"`. Default: a Blob's own; for a string `text/plain`, else `application/octet-stream`. */
+  mediaType?: string;
 }
 
 /** Log lines tied to the job and the attempt. Never waits, never throws. */

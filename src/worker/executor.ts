@@ -74,7 +74,7 @@ export class Executor {
       trouble,
       maxCheckpointBytes: maxBytes.checkpoint,
     });
-    return createHandlerContext({ attempt, writes, track, logs, log, db });
+    return createHandlerContext({ attempt, writes, track, logs, log, db, gathering: execution.gathering });
   }
 
   /** `ending` is null when the handler was given up. */

@@ -1,9 +1,11 @@
+import type { GatherOptions } from '../artifacts/gather.ts';
 import { publicId } from '../core/ids.ts';
 import { toIso } from '../core/job.ts';
 import type { Jsonify, JsonValue } from '../core/json.ts';
 import type { Logger } from '../core/log.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
 import type { ClaimedJob, LogWrite } from '../engine/types.ts';
+import { createArtifactCalls } from './artifacts.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { type BatchesCall, runBatches } from './batches.ts';
@@ -22,6 +24,8 @@ export interface ContextParts {
   logs: LogBuffer;
   log: Logger;
   db: UserDb;
+  /** How the contents of artifacts are gathered. */
+  gathering: GatherOptions;
 }
 
 /**
@@ -38,6 +42,7 @@ class Context implements HandlerContext {
   #used: UsedKeys | undefined;
   #values: ReturnType<typeof createValueCheckpoints> | undefined;
   #log: HandlerLog | undefined;
+  #artifacts: HandlerContext['artifact'] | undefined;
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
@@ -97,6 +102,12 @@ class Context implements HandlerContext {
 
   readonly restore: HandlerContext['restore'] = <T>(key: string) =>
     this.#call(() => this.#checkpoints.restore(key) as Promise<T | undefined>);
+
+  readonly artifact: HandlerContext['artifact'] = (name, data, options) =>
+    this.#call(() => {
+      this.#artifacts ??= createArtifactCalls(this.#parts);
+      return this.#artifacts(name, data, options);
+    });
 
   readonly idempotencyKey: HandlerContext['idempotencyKey'] = (name) => {
     const { job } = this.#parts.attempt;

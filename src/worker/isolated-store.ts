@@ -2,8 +2,8 @@ import { NonRetryableError } from '../core/handler-errors.ts';
 import { openDatabase } from '../db/open.ts';
 import type { UserDb } from '../db/types.ts';
 import type { Announcer } from '../engine/commit.ts';
-import { createExecution } from '../engine/execution.ts';
 import type { ExecutionEngine } from '../engine/types.ts';
+import { createUserTransactions } from '../engine/user-transactions.ts';
 import type { IsolatedNews, IsolatedStart } from './isolation-messages.ts';
 
 /** A thread runs one handler: as many connections as that may use at once. */
@@ -11,21 +11,22 @@ const POOL_SIZES = { work: 2, user: 4 };
 
 /** What the handler of an isolated thread writes with. */
 export interface IsolatedStore {
-  execution: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction'>;
+  execution: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction' | 'storeArtifact'>;
   db: UserDb;
 }
 
 /**
- * The worker saves checkpoints. A transaction runs the handler's own code, so it needs a connection here; the embedded
+ * The worker saves checkpoints and stores artifacts. A transaction runs the handler's own code, so it needs a connection here; the embedded
  * database has none to give (`databaseUrl` null), and a call that needs one is refused.
  */
 export async function openIsolatedStore(
   { databaseUrl, leaseMs }: Pick<IsolatedStart, 'databaseUrl' | 'leaseMs'>,
   worker: IsolatedNews,
 ): Promise<IsolatedStore> {
-  const relayed: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint'> = {
+  const relayed: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'storeArtifact'> = {
     checkpoints: (jobId, epoch) => worker.checkpoints(jobId, epoch),
     saveCheckpoint: (write) => worker.saveCheckpoint(write),
+    storeArtifact: (write) => worker.storeArtifact(write),
   };
   if (databaseUrl === null) {
     return { execution: { ...relayed, transaction: () => Promise.reject(notHere('a transaction')) }, db: NO_DB };
@@ -36,7 +37,7 @@ export async function openIsolatedStore(
     publishRows: (rows, changesOf) => worker.publishChanges(changesOf(rows)),
     publishReady: (hints) => worker.publishReady(hints),
   };
-  const { transaction } = createExecution(database, announcer, { leaseMs });
+  const { transaction } = createUserTransactions(database, announcer, { leaseMs });
   return { execution: { ...relayed, transaction }, db: database.work.user };
 }
 

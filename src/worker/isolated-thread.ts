@@ -83,6 +83,7 @@ export class IsolatedThread {
       },
       checkpoints: (jobId, epoch) => execution.checkpoints(jobId, epoch),
       saveCheckpoint: (write) => execution.saveCheckpoint(write).then(advanced),
+      storeArtifact: (write) => execution.storeArtifact(write).then(advanced),
       flushProgress: (updates) => execution.flushProgress(updates).then(advanced),
       appendLogs: (lines) => execution.appendLogs(lines),
       publishChanges: (changes) => channel.publishChanges(changes),

@@ -71,7 +71,7 @@ async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
     maxCheckpointBytes: start.maxBytes.checkpoint,
   });
   for (const message of early) abort(message);
-  const ctx = createHandlerContext({ attempt, writes, track, logs, log, db: store.db });
+  const ctx = createHandlerContext({ attempt, writes, track, logs, log, db: store.db, gathering: start.gathering });
   const ending = await runHandler(attempt, ctx);
   attempt.close();
   const end = endOfAttempt(attempt, ending, start.maxBytes.result);

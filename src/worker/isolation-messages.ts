@@ -1,3 +1,4 @@
+import type { GatherOptions } from '../artifacts/gather.ts';
 import type { ProgressState } from '../core/progress.ts';
 import type { AttemptEnd, ClaimedJob, ExecutionEngine } from '../engine/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
@@ -11,6 +12,8 @@ export interface IsolatedStart {
   databaseUrl: string | null;
   maxBytes: { result: number; checkpoint: number };
   leaseMs: number;
+  /** The thread gathers the contents of artifacts, and the worker stores them. */
+  gathering: GatherOptions;
 }
 
 export interface IsolatedRun {
@@ -32,8 +35,11 @@ export interface IsolatedCalls {
 }
 
 /** The verbs of the engine that need no connection of the thread's own: the worker does them, together with others'. */
-export type RelayedVerbs = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'flushProgress' | 'appendLogs'>;
-export const RELAYED = ['checkpoints', 'saveCheckpoint', 'flushProgress', 'appendLogs'] as const;
+export type RelayedVerbs = Pick<
+  ExecutionEngine,
+  'checkpoints' | 'saveCheckpoint' | 'storeArtifact' | 'flushProgress' | 'appendLogs'
+>;
+export const RELAYED = ['checkpoints', 'saveCheckpoint', 'storeArtifact', 'flushProgress', 'appendLogs'] as const;
 
 /** What the thread says to the worker. */
 export interface IsolatedNews extends RelayedVerbs, Pick<LiveChannel, 'publishChanges' | 'publishReady'> {

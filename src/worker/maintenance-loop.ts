@@ -4,7 +4,7 @@ import { PassLoop } from './pass-loop.ts';
 import { detached, jittered, settledWithin } from './timing.ts';
 
 export interface MaintenanceParts {
-  maintenance: Pick<MaintenanceEngine, 'stage' | 'rescue' | 'fold' | 'prune'>;
+  maintenance: Pick<MaintenanceEngine, 'stage' | 'rescue' | 'followUp' | 'fold' | 'prune'>;
   log: Logger;
   sweepMs: number;
   pollMs: number;
@@ -36,6 +36,7 @@ export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: Mai
   const loops = [
     loop('stage due jobs', async () => stageWait(await maintenance.stage(), pollMs)),
     loop('rescue jobs of lost workers', () => maintenance.rescue().then(() => jittered(sweepMs))),
+    loop('carry out follow-ups', () => maintenance.followUp().then(() => jittered(sweepMs))),
     loop('fold counts', () => maintenance.fold().then(() => jittered(sweepMs))),
     loop('prune finished jobs', async () => pruneWait(await maintenance.prune(), sweepMs)),
   ];

@@ -10,7 +10,7 @@ import { Trouble } from './trouble.ts';
 const GATHER_MS = 2;
 
 export interface ProducerParts {
-  execution: Pick<ExecutionEngine, 'claim'>;
+  execution: Pick<ExecutionEngine, 'claim' | 'claimLimited'>;
   roster: Roster;
   concurrency: number;
   /** Queues served; null: all. */
@@ -35,6 +35,13 @@ export class Producer {
   #running = false;
   /** There may be more to claim than the last claim has brought. */
   #more = false;
+  /** Queues that run as many jobs as they may, while others wait in them. */
+  #full: ReadonlySet<string> = new Set();
+  /** Queues of the slots that became free while a claim was under way. */
+  #freed = new Set<string>();
+  /** By `monotonicMs`: then a queue's rate limit allows more. */
+  #lookAgainAt: number | null = null;
+  #limitedFirst = false;
   #claiming: Promise<void> | null = null;
   #planned: { at: number; prevent: () => void } | null = null;
   #notBefore = 0;
@@ -73,9 +80,10 @@ export class Producer {
     this.#claimSoon();
   }
 
-  /** A slot became free. */
-  slotFreed(): void {
-    if (this.#more) this.#claimSoon();
+  /** A slot became free: a job of this queue ended. */
+  slotFreed(queue: string): void {
+    if (this.#claiming !== null) this.#freed.add(queue);
+    if (this.#more || this.#full.has(queue)) this.#claimSoon();
   }
 
   get #free(): number {
@@ -98,6 +106,7 @@ export class Producer {
         this.#claiming = null;
         if (this.#more) this.#claimSoon();
         this.#plan(jittered(this.#parts.pollMs));
+        if (this.#lookAgainAt !== null) this.#plan(this.#lookAgainAt - monotonicMs());
       });
     };
     const wait = at - monotonicMs();
@@ -107,7 +116,6 @@ export class Producer {
 
   /** Never rejects. */
   async #claim(): Promise<void> {
-    const { execution, queues, tasks, start } = this.#parts;
     const workerId = this.#parts.workerId();
     const limit = this.#free;
     if (workerId === null || limit <= 0) {
@@ -116,17 +124,46 @@ export class Producer {
       return;
     }
     this.#more = false;
+    this.#freed.clear();
+    this.#lookAgainAt = null;
     this.claims.started++;
     try {
-      const jobs = await execution.claim(workerId, { queues, tasks, limit });
+      // In turn, or those that come first could take every slot for ever.
+      const claims = [
+        (limit: number) => this.#claimUnlimited(workerId, limit),
+        (limit: number) => this.#claimLimited(workerId, limit),
+      ];
+      if (this.#limitedFirst) claims.reverse();
+      this.#limitedFirst = !this.#limitedFirst;
+      let left = limit;
+      for (const claim of claims) if (left > 0) left -= await claim(left);
       this.#trouble.ok();
-      if (jobs.length >= limit) this.#more = true;
-      for (const job of jobs) start(job, workerId);
+      if (left <= 0) this.#more = true;
     } catch (error) {
       this.#more = true;
       this.#notBefore = monotonicMs() + this.#trouble.failed(error);
     } finally {
       this.claims.finished++;
     }
+  }
+
+  async #claimUnlimited(workerId: string, limit: number): Promise<number> {
+    const { execution, queues, tasks } = this.#parts;
+    return this.#startAll(await execution.claim(workerId, { queues, tasks, limit }), workerId);
+  }
+
+  async #claimLimited(workerId: string, limit: number): Promise<number> {
+    const { execution, queues, tasks } = this.#parts;
+    const { jobs, full, lookAgainMs } = await execution.claimLimited(workerId, { queues, tasks, limit });
+    this.#full = new Set(full);
+    // What ended before the answer came may be what the answer still counts.
+    if (full.some((queue) => this.#freed.has(queue))) this.#more = true;
+    if (lookAgainMs !== null) this.#lookAgainAt = monotonicMs() + lookAgainMs;
+    return this.#startAll(jobs, workerId);
+  }
+
+  #startAll(jobs: readonly ClaimedJob[], workerId: string): number {
+    for (const job of jobs) this.#parts.start(job, workerId);
+    return jobs.length;
   }
 }

@@ -131,7 +131,10 @@ class Runtime implements Worker {
     this.#flusher = new ProgressFlusher(execution, log, () => this.#boots.nudge());
     this.#logs = new LogBuffer(execution, log);
     const databaseUrl = parts.databaseUrl ?? null;
-    this.#threads = new ThreadPool({ databaseUrl, maxBytes, leaseMs }, { execution, channel, log });
+    this.#threads = new ThreadPool(
+      { databaseUrl, maxBytes, leaseMs, gathering: execution.gathering },
+      { execution, channel, log },
+    );
     this.#executor = new Executor({
       execution,
       db,
@@ -238,7 +241,7 @@ class Runtime implements Worker {
     }
     const attempt = new Attempt(job, task, workerId, this.#boots.cover);
     this.#roster.enter(attempt);
-    void this.#executor.run(attempt).then(() => this.#producer.slotFreed());
+    void this.#executor.run(attempt).then(() => this.#producer.slotFreed(job.queue));
   }
 
   #handBack({ id, attempt }: ClaimedJob): void {

@@ -1,6 +1,7 @@
 import { type ExecutionResult, graphql } from 'graphql';
 import type { Executor } from '../../src/db/types.ts';
 import type { LiveHub } from '../../src/engine/live/index.ts';
+import type { QueuesEngine } from '../../src/engine/queue-types.ts';
 import type { JobsEngine } from '../../src/engine/types.ts';
 import { ALL_SCOPES, createContext } from '../../src/schema/context.ts';
 import { schema } from '../../src/schema/index.ts';
@@ -18,6 +19,8 @@ export async function execute(
   const contextValue = createContext(
     {
       jobs: undefined as unknown as JobsEngine,
+      queues: undefined as unknown as QueuesEngine,
+      artifacts: { link: async ({ name }) => `/artifacts/${name}` },
       live: undefined as unknown as LiveHub,
       read,
       retainMs: { completed: DAY, failed: 2 * DAY, canceled: 3 * DAY },

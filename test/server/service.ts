@@ -71,7 +71,14 @@ export async function startService(
     host: '127.0.0.1',
     port: 0,
     log,
-    deps: { jobs: engine.jobs, live, read: options.read ?? database.read, retainMs: settings.retainMs },
+    deps: {
+      jobs: engine.jobs,
+      queues: engine.queues,
+      artifacts: engine.artifacts,
+      live,
+      read: options.read ?? database.read,
+      retainMs: settings.retainMs,
+    },
     ...options.server,
   });
   await server.listen();

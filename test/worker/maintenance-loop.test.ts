@@ -26,6 +26,7 @@ describe('maintenance', () => {
       maintenance: {
         stage: pass('stage', () => ({ staged: 0, nextDueMs: over.nextDueMs?.() ?? null })),
         rescue: pass('rescue', () => ({ lostWorkers: 0, rescued: 0 })),
+        followUp: async () => ({ done: 0 }),
         fold: pass('fold', () => ({ folded: 0 })),
         prune: pass('prune', () => ({ pruned: over.pruned?.() ?? 0 })),
       },

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { silentLogger } from '../../src/core/log.ts';
-import type { ClaimedJob } from '../../src/engine/types.ts';
+import type { ClaimedJob, LimitedClaim } from '../../src/engine/types.ts';
 import { Producer, type ProducerParts } from '../../src/worker/producer.ts';
 import type { Roster } from '../../src/worker/roster.ts';
+
+const jobs = (n: number) => Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't' }) as ClaimedJob);
 
 /** When it asks, and for how many: the answers come from the test, the clock too. */
 function setUp(over: Partial<ProducerParts> = {}) {
@@ -10,6 +12,7 @@ function setUp(over: Partial<ProducerParts> = {}) {
   let waiting = 0;
   let held = 0;
   let failing = false;
+  const limited: { claimed: number; answers: LimitedClaim[] } = { claimed: 0, answers: [] };
   const began = performance.now();
   const producer = new Producer({
     execution: {
@@ -18,7 +21,11 @@ function setUp(over: Partial<ProducerParts> = {}) {
         if (failing) throw new Error('away');
         const n = Math.min(limit, waiting);
         waiting -= n;
-        return Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't' }) as ClaimedJob);
+        return jobs(n);
+      },
+      async claimLimited() {
+        limited.claimed++;
+        return limited.answers.shift() ?? { jobs: [], full: [], lookAgainMs: null };
       },
     },
     roster: {
@@ -42,12 +49,13 @@ function setUp(over: Partial<ProducerParts> = {}) {
     add: (n: number) => {
       waiting += n;
     },
-    free: (n: number) => {
+    free: (n: number, queue = 'default') => {
       for (let i = 0; i < n; i++) {
         held--;
-        producer.slotFreed();
+        producer.slotFreed(queue);
       }
     },
+    limited,
     fail: (on: boolean) => {
       failing = on;
     },
@@ -167,5 +175,55 @@ describe('claims are made', () => {
     producer.look();
     await vi.advanceTimersByTimeAsync(2);
     expect(asked).toHaveLength(1);
+  });
+
+  describe('of queues with limits', () => {
+    const none = { jobs: [], full: [], lookAgainMs: null };
+
+    test('for the slots that the others left, and in turn before them', async () => {
+      const { producer, asked, add, limited, free, held } = setUp();
+      add(100);
+      producer.start();
+      await vi.advanceTimersByTimeAsync(10);
+      expect([asked.length, limited.claimed]).toEqual([1, 0]);
+      limited.answers.push({ ...none, jobs: jobs(4) });
+      free(10);
+      await vi.advanceTimersByTimeAsync(1);
+      expect(asked.map((a) => a.limit)).toEqual([10, 6]);
+      expect([limited.claimed, held()]).toEqual([1, 10]);
+    });
+
+    test('again when a job of a full queue ended, also during the claim, and not when another did', async () => {
+      const { producer, limited, free, add } = setUp();
+      add(5);
+      limited.answers.push({ ...none, full: ['q'] }, { ...none, full: ['q'] });
+      producer.start();
+      await vi.advanceTimersByTimeAsync(10);
+      expect(limited.claimed).toBe(1);
+      free(1, 'default');
+      await vi.advanceTimersByTimeAsync(100);
+      expect(limited.claimed).toBe(1);
+      free(1, 'q');
+      await vi.advanceTimersByTimeAsync(1);
+      expect(limited.claimed).toBe(2);
+      free(1, 'q');
+      await vi.advanceTimersByTimeAsync(1);
+      expect(limited.claimed).toBe(3);
+      free(1, 'q');
+      await vi.advanceTimersByTimeAsync(100);
+      expect(limited.claimed).toBe(3);
+    });
+
+    test('when the next start is free, once', async () => {
+      const { producer, asked, limited } = setUp();
+      limited.answers.push({ ...none, lookAgainMs: 300 });
+      producer.start();
+      await vi.advanceTimersByTimeAsync(299);
+      expect(limited.claimed).toBe(1);
+      await vi.advanceTimersByTimeAsync(2);
+      expect(limited.claimed).toBe(2);
+      await vi.advanceTimersByTimeAsync(900);
+      expect([limited.claimed, asked.length]).toEqual([2, 2]);
+    });
   });
 });

@@ -1,3 +1,5 @@
+import { FULL, throttled } from '../queue-limits.ts';
+
 /** Expressions over `waymark.jobs j` joined with `waymark.job_states s`, used by filters and by single fields alike. */
 
 /**
@@ -24,7 +26,10 @@ exists (
     and s.task = any(w.tasks) and (cardinality(w.queues) = 0 or s.queue = any(w.queues))
 )`;
 
-/** Why a job is not running (core of `WaitingKind`); null while it runs or has ended. */
+/**
+ * Why a job is not running (core of `WaitingKind`); null while it runs or has ended. The limits of queues are looked up
+ * by `in`, and so once for the statement and not for each of a million jobs.
+ */
 export const WAITING = `
 case s.state
   when 'SCHEDULED' then 'DUE_TIME'
@@ -35,6 +40,8 @@ case s.state
     when s.blocked then 'CONCURRENCY_KEY'
     when exists (select 1 from waymark.queues q where q.name = s.queue and q.paused) then 'QUEUE_PAUSED'
     when not ${SERVED} then 'NO_WORKER'
+    when s.queue in (select q.name from waymark.queues q where ${FULL}) then 'MAX_RUNNING'
+    when s.queue in (select q.name from waymark.queues q where ${throttled('statement_timestamp()')}) then 'RATE_LIMIT'
     else 'CAPACITY'
   end
 end`;

@@ -15,7 +15,7 @@ s.last_advance_at as "lastAdvanceAt", s.worker_id as "workerId", s.progress, s.e
 s.result_digest as "resultDigest", s.cancel_requested_at as "cancelRequestedAt",
 s.cancel_requested_by as "cancelRequestedBy", s.cancel_reason as "cancelReason",
 s.cancel_delivered_at as "cancelDeliveredAt", s.cancel_stopped_at as "cancelStoppedAt",
-s.cancel_forced as "cancelForced"`;
+s.cancel_forced as "cancelForced", s.waiting_kind as "waitingKind"`;
 
 // One primary-key probe per id: with `tenant` in reach a young table's planner scans a whole list index instead.
 const BY_IDS = `

@@ -1,3 +1,5 @@
+import type { Timestamp } from '../../core/job.ts';
+import { nextStart } from '../queue-limits.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 import { HEALTH, WAITING } from './job-conditions.ts';
@@ -19,10 +21,17 @@ export interface QueuedReason {
   kind: string;
   pausedBy: string | null;
   pauseReason: string | null;
+  maxRunning: number | null;
+  rateLimitMax: number | null;
+  rateLimitPerMs: number | null;
+  /** RATE_LIMIT: when the next start is free. */
+  nextStart: Timestamp | null;
 }
 
 const QUEUED_REASONS = `
-select j.id, ${WAITING} as kind, q.paused_by as "pausedBy", q.pause_reason as "pauseReason"
+select j.id, ${WAITING} as kind, q.paused_by as "pausedBy", q.pause_reason as "pauseReason",
+       q.max_running as "maxRunning", q.rate_limit_max as "rateLimitMax", q.rate_limit_per_ms as "rateLimitPerMs",
+       case when q.rate_limit_max is not null then ${nextStart('statement_timestamp()')} end as "nextStart"
 from waymark.jobs j join waymark.job_states s on s.id = j.id left join waymark.queues q on q.name = s.queue
 where j.id = any($2::text::uuid[]) and j.tenant = $1 and s.state = 'QUEUED'`;
 

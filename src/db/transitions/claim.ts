@@ -32,27 +32,21 @@ export interface ClaimRow {
 // Why this shape (E11–E13): one index probe per (queue, task) through LATERAL keeps the claim index's order; an array
 // in the place of `s.queue = q.name` would sort the whole backlog, and states as parameters would lose the partial
 // index. The ids are kept as one array, so that the UPDATE goes by primary key whatever the statistics say.
-// A paused queue gives nothing, and neither does a worker whose lease is over: what it claimed could be taken away.
-const CLAIM = `
+// A worker whose lease is over gets nothing: what it claimed could be taken away.
+
+/**
+ * A claim of $1 (worker), $2 (queues), $3 (tasks), $4 (most jobs).
+ * @param ids the select of one column that chooses, from `w` and `heads`
+ * @param before CTEs in front of it, over `t(now)`, each with its comma
+ * @param after CTEs over what was claimed, `m`, each with its comma
+ */
+export const claimSql = (ids: string, { before = '', after = '' } = {}) => `
 with t as materialized (select clock_timestamp() as now),
 w as materialized (
   select w.id from waymark.workers w, t where w.id = $1::uuid and w.state = 'ACTIVE' and w.lease_until > t.now
 ),
-ids as materialized (
-  select array(
-    select x.id
-    from w, waymark.queues q, unnest($3::text[]) as k(task), lateral (
-      select s.id, s.rank from waymark.job_states s
-      where s.state = 'QUEUED' and not s.blocked and s.queue = q.name and s.task = k.task
-      order by s.rank, s.id
-      limit $4::int
-      for no key update skip locked
-    ) x
-    where not q.paused and ($2::text[] is null or q.name = any($2::text[]))
-    order by x.rank, x.id
-    limit $4::int
-  ) as ids
-),
+${before}
+ids as materialized (select array(${ids}) as ids),
 m as (
   update waymark.job_states s
   set state = 'RUNNING', worker_id = $1::uuid, attempt = s.attempt + 1, version = s.version + 1,
@@ -74,6 +68,7 @@ v as materialized (
          m.epoch, m.failures, m.max_attempts, m.resumed_from
   from m
 ),
+${after}
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
@@ -84,13 +79,49 @@ from v
 join waymark.jobs j on j.id = v.id
 left join waymark.payloads p on p.job_id = v.id and p.kind = 'input'`;
 
-/** QUEUED → RUNNING for up to `limit` jobs of the given tasks, best rank first, in one statement. */
-export async function claim(
+/** The first jobs in line of task `k.task` in queue `q.name`, locked; those that somebody else has locked are passed over. */
+export const heads = (limit: string) => `
+unnest($3::text[]) as k(task), lateral (
+  select s.id, s.rank from waymark.job_states s
+  where s.state = 'QUEUED' and not s.blocked and s.queue = q.name and s.task = k.task
+  order by s.rank, s.id
+  limit ${limit}
+  for no key update skip locked
+) x`;
+
+// A queue with a limit is claimed by a statement of its own, behind a lock (`claim-limited.ts`).
+const CLAIM = claimSql(`
+select x.id
+from w, waymark.queues q, ${heads('$4::int')}
+where not q.paused and q.max_running is null and q.rate_limit_max is null
+  and ($2::text[] is null or q.name = any($2::text[]))
+order by x.rank, x.id
+limit $4::int`);
+
+/** What a worker asks for. */
+export interface ClaimRequest {
+  /** Queues it serves; null: all. */
+  queues: readonly string[] | null;
+  tasks: readonly string[];
+  limit: number;
+}
+
+/**
+ * QUEUED → RUNNING for up to `limit` jobs of the given tasks, best rank first, in one statement. Queues that are paused
+ * or have a limit are passed over.
+ */
+export function claim(db: Executor, workerId: string, request: ClaimRequest): Promise<ClaimRow[]> {
+  return runClaim(db, CLAIM, workerId, request);
+}
+
+/** Runs a claim that `claimSql` made. */
+export async function runClaim(
   db: Executor,
+  sql: string,
   workerId: string,
-  request: { queues: readonly string[] | null; tasks: readonly string[]; limit: number },
+  request: ClaimRequest,
 ): Promise<ClaimRow[]> {
-  const rows = await db.query<Omit<ClaimRow, 'backoff'> & { backoff: string | Backoff }>(CLAIM, [
+  const rows = await db.query<Omit<ClaimRow, 'backoff'> & { backoff: string | Backoff }>(sql, [
     workerId,
     request.queues === null ? null : pgTextArray(request.queues),
     pgTextArray(request.tasks),

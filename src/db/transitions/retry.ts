@@ -1,65 +1,142 @@
-import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
+import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
+const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
+
+// `l` holds the job that was asked for (`root`) and those of its children, at any depth, that did not complete: they run
+// again with it. When the root cannot be retried, nobody is.
 const RETRY = `
 with t as materialized (select clock_timestamp() as now),
+i as materialized (select x.id from unnest($1::uuid[]) as x(id) order by x.id),
+o as materialized (
+  select s.* from i cross join lateral (
+    select s.id, s.tenant, s.state, s.epoch, s.run, s.changed_at, s.finished_at, s.concurrency_key, s.depends, s.followed,
+           s.id = $9::uuid as root
+    from waymark.job_states s
+    where s.id = i.id and s.tenant = $2 and s.pruned_at is null
+      and case when s.id = $9::uuid then s.state in (${RETRY_FROM}) and ($4::int is null or s.run = $4)
+               else s.state in ('FAILED', 'CANCELED') end
+    for no key update
+  ) s
+),
 l as materialized (
-  select s.id, s.state, s.finished_at is not null as finished, greatest(t.now, s.changed_at) as at, j.priority,
-         x.sequence as from_sequence
-  from waymark.job_states s
-  join waymark.jobs j on j.id = s.id
-  left join waymark.checkpoints x on x.job_id = s.id and x.epoch = s.epoch and x.key = $6::text, t
-  where s.id = $1::uuid and s.tenant = $2
-    and s.state in ('COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING')
-    and s.pruned_at is null and ($4::int is null or s.run = $4) and ($6::text is null or x.sequence is not null)
-  for no key update of s
+  select o.*, o.finished_at is not null as finished, greatest(t.now, o.changed_at) as at, j.priority,
+         case when o.root then x.sequence end as from_sequence, o.root and $5::boolean as from_start,
+         o.depends and o.finished_at is not null and exists (
+           select 1 from waymark.job_dependencies d join waymark.job_states u on u.id = d.upstream_id
+           where d.job_id = o.id and d.kind = 'DEPENDENCY' and d.satisfied_at is null and u.finished_at is null
+         ) as held
+  from o join waymark.jobs j on j.id = o.id
+  left join waymark.checkpoints x on x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text, t
+  where exists (
+    select 1 from o r where r.root and ($6::text is null or exists (
+      select 1 from waymark.checkpoints c where c.job_id = r.id and c.epoch = r.epoch and c.key = $6::text)))
 ),
 x as (
   delete from waymark.checkpoints c using l
-  where c.job_id = l.id and (c.sequence >= l.from_sequence or $5::boolean)
+  where c.job_id = l.id and (
+    l.from_start or c.sequence >= l.from_sequence
+    or l.finished and c.kind = 'APPROVAL' and exists (
+      select 1 from waymark.approvals a
+      where a.job_id = c.job_id and a.epoch = c.epoch and a.key = c.key and not a.superseded and a.state <> 'APPROVED')
+  )
+  returning c.job_id, c.epoch, c.key, c.kind, c.data
+),
+a as (
+  update waymark.approvals a
+  set superseded = true, version = a.version + 1,
+      state = case a.state when 'OPEN' then 'WITHDRAWN' else a.state end, decided_at = coalesce(a.decided_at, t.now)
+  from l, t
+  where a.job_id = l.id and not a.superseded and (
+    l.finished and a.state <> 'APPROVED' or l.from_start
+    or exists (
+      select 1 from waymark.checkpoints c
+      where c.job_id = l.id and c.epoch = a.epoch and c.key = a.key and c.sequence >= l.from_sequence)
+  )
+),
+d1 as (
+  delete from waymark.job_dependencies d using l where d.job_id = l.id and d.kind = 'CHILD' and l.from_start
+),
+d2 as (
+  delete from waymark.job_dependencies d using x
+  where x.kind = 'CHILDREN' and d.job_id = x.job_id and d.kind = 'CHILD'
+    and d.upstream_id in (select e::uuid from json_array_elements_text(x.data -> 'jobs') as e)
+),
+d3 as (
+  update waymark.job_dependencies d set satisfied_at = null from l as c, l as r
+  where d.job_id = r.id and d.upstream_id = c.id and d.kind = 'CHILD' and not c.root and not r.from_start
 ),
 p as (
   delete from waymark.payloads p using l where p.job_id = l.id and p.kind = 'result' and l.finished
 ),
+h as (
+  insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
+  select distinct on (l.tenant, l.concurrency_key) l.tenant, l.concurrency_key, l.id
+  from l where l.concurrency_key is not null and l.finished
+  order by l.tenant, l.concurrency_key, l.id
+  on conflict (tenant, key) do update set head_job_id = k.head_job_id
+  returning k.tenant, k.key, k.head_job_id
+),
 m as (
   update waymark.job_states s
-  set state = 'QUEUED', blocked = false,
-      run = s.run + l.finished::int, epoch = s.epoch + $5::int,
+  set state = case when l.held then 'DEFERRED' else 'QUEUED' end,
+      waiting_kind = case when l.held then 'DEPENDENCIES' end, failed_upstream_id = null,
+      blocked = case when l.finished then coalesce(h.head_job_id <> l.id, false) else s.blocked end,
+      run = s.run + l.finished::int, epoch = s.epoch + l.from_start::int,
       failures = case when l.finished then 0 else s.failures end,
       stalls = case when l.finished then 0 else s.stalls end,
       releases = 0, suspensions = case when l.finished then 0 else s.suspensions end,
-      rank = t.now - l.priority * $7::bigint * interval '1 millisecond', run_at = t.now, queued_at = l.at,
+      rank = t.now - l.priority * $7::bigint * interval '1 millisecond', run_at = t.now,
+      queued_at = case when l.held then s.queued_at else l.at end,
       started_at = case when l.finished then null else s.started_at end,
       finished_at = null, result_digest = null,
-      progress = case when $5::boolean then null else s.progress end,
+      progress = case when l.from_start then null else s.progress end,
       cancel_requested_at = case when l.finished then null else s.cancel_requested_at end,
       cancel_requested_by = case when l.finished then null else s.cancel_requested_by end,
       cancel_reason = case when l.finished then null else s.cancel_reason end,
       cancel_delivered_at = case when l.finished then null else s.cancel_delivered_at end,
       cancel_stopped_at = case when l.finished then null else s.cancel_stopped_at end,
       cancel_forced = s.cancel_forced and not l.finished,
+      cancel_cascade = s.cancel_cascade or l.finished,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
-  from l, t
+  from l left join h on h.tenant = l.tenant and h.key = l.concurrency_key, t
   where s.id = l.id
-  returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at
+  returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
+            l.root, l.finished, s.followed
+),
+w as (
+  insert into waymark.followups (job_id, kind, created_at)
+  select m.id, 'REVIVED', t.now from m, t where m.followed and m.finished
+  union all
+  select d.upstream_id, 'ENDED', t.now from m join waymark.job_dependencies d on d.job_id = m.id, t
+  where m.state = 'DEFERRED' and d.kind = 'DEPENDENCY' and d.satisfied_at is null
 ),
 v as materialized (
-  select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'JobQueued' as type, null::int as attempt, $3 as actor,
-         json_build_object('reason', $8::text) as data
+  select ${MOVED}, m.last_seq as seq, m.changed_at as at,
+         case m.state when 'DEFERRED' then 'JobSuspended' else 'JobQueued' end as type, null::int as attempt, $3 as actor,
+         case m.state
+           when 'DEFERRED' then json_build_object('waitingKind', 'DEPENDENCIES', 'until', null,
+                                                  'detail', 'Waits for what it depends on')
+           else json_build_object('reason', case when m.root then $8::text else 'its parent was retried' end) end as data,
+         m.followed and m.finished as followed
   from m
 ),
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
-${SELECT_CHANGES}`;
+${SELECT_FOLLOWED}`;
 
 /**
- * Finished → QUEUED as the next run, or SCHEDULED | RETRYING → QUEUED, due now. `fromStart` opens a new epoch: the
- * checkpoints are dropped; `fromCheckpoint` drops that key and what was saved after it. Empty answer: the job is
- * another's, pruned, in another state or run, or has no such checkpoint.
+ * Finished → QUEUED as the next run (DEFERRED where what it depends on is unfinished), or SCHEDULED | RETRYING → QUEUED, due
+ * now. `fromStart` opens a new epoch: the checkpoints are dropped; `fromCheckpoint` drops that key and what was saved after
+ * it. Negative answers of people are dropped, too, so that they are asked again. `followed` says of a changed job that it
+ * left a follow-up. Empty answer: the job is another's, pruned, in another state or run, or has no such checkpoint.
+ * @param children of `childrenToRetry`
  */
 export function retry(
   db: Executor,
   id: string,
+  children: readonly string[],
   by: {
     tenant: string;
     actor: string;
@@ -71,7 +148,7 @@ export function retry(
   },
 ): Promise<ChangeRow[]> {
   return db.query<ChangeRow>(RETRY, [
-    id,
+    pgArray([id, ...children]),
     by.tenant,
     by.actor,
     by.expectedRun,
@@ -79,5 +156,31 @@ export function retry(
     by.fromCheckpoint,
     by.priorityStepMs,
     by.reason,
+    id,
   ]);
+}
+
+// Found by the checkpoints of the parents: what a retry drops is submitted anew, and not run again.
+const CHILDREN = `
+with recursive f(id, depth) as (
+  select $1::uuid, 0
+  union
+  select s.id, f.depth + 1
+  from f join waymark.job_states p on p.id = f.id and p.finished_at is not null
+  join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
+  left join waymark.checkpoints x on f.depth = 0 and x.job_id = p.id and x.epoch = p.epoch and x.key = $2::text
+  cross join lateral json_array_elements_text(c.data -> 'jobs') as e
+  join waymark.job_states s on s.id = e::uuid and s.state in ('FAILED', 'CANCELED')
+  where x.sequence is null or c.sequence < x.sequence
+)
+select f.id from f where f.depth > 0`;
+
+/** Failed and canceled children of a finished job, at any depth, that run again when it does. */
+export async function childrenToRetry(
+  db: Executor,
+  id: string,
+  { fromCheckpoint }: { fromCheckpoint: string | null },
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(CHILDREN, [id, fromCheckpoint]);
+  return [...new Set(rows.map((row) => row.id))];
 }

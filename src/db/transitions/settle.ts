@@ -1,6 +1,6 @@
 import type { AttemptOutcome, JobState } from '../../core/state.ts';
 import { MAX_RELEASES_IN_A_ROW, MAX_SUSPENSIONS } from '../../core/state.ts';
-import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
+import { type ChangeRow, COUNT_DELTAS, LEAVE_FOLLOWUPS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
 import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -109,7 +109,7 @@ m as (
   where s.id = d.id and s.worker_id is not null and s.attempt = d.attempt
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at, s.run_at, d.outcome, d.digest, d.result, d.error, d.full_error, d.reason,
-            d.cancel_requested_by, d.cancel_reason, d.worker_id, s.attempt_started_at, s.resumed_from
+            d.cancel_requested_by, d.cancel_reason, d.worker_id, s.attempt_started_at, s.resumed_from, s.followed
 ),
 a as (
   insert into waymark.ended_attempts (job_id, number, run, outcome, digest, error, worker_id, started_at, finished_at,
@@ -125,7 +125,7 @@ p as (
 ),
 v as materialized (
   select ${MOVED}, m.last_seq - 1 as seq, m.changed_at as at, 'AttemptEnded' as type, m.attempt, null as actor,
-         json_build_object('outcome', m.outcome, 'error', m.error::json) as data
+         json_build_object('outcome', m.outcome, 'error', m.error::json) as data, m.followed
   from m where m.state <> 'COMPLETED'
   union all
   select ${MOVED}, m.last_seq, m.changed_at,
@@ -140,12 +140,13 @@ v as materialized (
              then 'its worker was lost' else coalesce(m.reason, 'handed back by its worker') end)
            else json_build_object('runAt', to_char(m.run_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
                                   'reason', m.reason)
-         end
+         end, m.followed
   from m
 ),
 ${WRITE_EVENTS},
+${LEAVE_FOLLOWUPS},
 ${COUNT_DELTAS}
-${SELECT_CHANGES}`;
+${SELECT_FOLLOWED}`;
 
 const SETTLE_TOGETHER = settleSql(true);
 const SETTLE_ALONE = settleSql(false);

@@ -6,7 +6,7 @@ const queueLocked = (actor: string, reason: string) => `
 m as (
   update waymark.job_states s
   set state = 'QUEUED', rank = l.due - l.priority * $1::bigint * interval '1 millisecond', queued_at = l.at,
-      run_at = l.due, version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
+      waiting_kind = null, run_at = l.due, version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
   where s.id = l.id
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at

@@ -1,7 +1,9 @@
+import type { DependencyPolicy } from '../../core/job.ts';
 import type { JobState } from '../../core/state.ts';
-import { type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
-import type { Executor } from '../types.ts';
+import type { ChangeRow } from '../changes.ts';
+import { column, jsonColumn, pgArray, pgTextArray, textColumn } from '../sql.ts';
+import type { Executor, SqlParam } from '../types.ts';
+import { submitStatement } from './submit-statement.ts';
 
 /** A job to be written, checked and complete. */
 export interface NewJob {
@@ -26,7 +28,39 @@ export interface NewJob {
   delayMs: number | null;
   /** JSON text; null: no input was given. */
   input: string | null;
+  /** What ties it to others; null: nothing. */
+  links: JobLinks | null;
 }
+
+/** What a job belongs to, and what it waits for. Ids in stored form. */
+export interface JobLinks {
+  parentId: string | null;
+  graphId: string | null;
+  nodeName: string | null;
+  scheduleId: string | null;
+  /** In the order in which they were given. It is DEFERRED while one of them is not satisfied. */
+  dependsOn: readonly Upstream[];
+  /** Jobs that are written with it depend on it. */
+  followed: boolean;
+}
+
+/** A job that must go before another. */
+export interface Upstream {
+  upstreamId: string;
+  policy: DependencyPolicy;
+  /** It had come to its end, and so does not hold the other up. */
+  satisfied: boolean;
+}
+
+/** Links of a job that has none. */
+export const NO_LINKS: JobLinks = {
+  parentId: null,
+  graphId: null,
+  nodeName: null,
+  scheduleId: null,
+  dependsOn: [],
+  followed: false,
+};
 
 /** What became of a NewJob. `inserted` is null when the job was there already: under its key, or by a repeated call. */
 export interface SubmitRow {
@@ -45,97 +79,6 @@ export interface InsertedRow extends ChangeRow {
   runAt: string;
 }
 
-const columns = `
-with t as materialized (select clock_timestamp() as now),
-i as materialized (
-  select x.*, t.now,
-         coalesce(x.run_at, t.now + x.delay_ms * interval '1 millisecond', t.now) as due
-  from t, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[],
-                 $9::text[], $10::text[], $11::text[], $12::text[], $13::int[], $14::bigint[], $15::bigint[],
-                 ${jsonColumnSql('$16')}, $17::timestamptz[], $18::bigint[], ${jsonColumnSql('$19')})
-    as x(id, tenant, task, title, queue, priority, tags, input_digest, key, key_scope, submitted_by, concurrency_key,
-         max_attempts, timeout_ms, stall_timeout_ms, backoff, run_at, delay_ms, input)
-)`;
-
-// DO UPDATE and not DO NOTHING: a caller that loses the race must get the winner's row in this very statement (E1).
-// Keys are inserted in order, so that two bulk submits of the same keys cannot wait for each other (E3).
-// "Its job is seen to be finished", and not "no unfinished job is seen": `k` is the newest version of the key, but the
-// jobs are those of this statement's snapshot, in which the job of a caller who won a moment ago is not there at all.
-const keys = `,
-k as (
-  insert into waymark.idempotency_keys as k (tenant, kind, name, key, job_id, digest, scope, created_at, expires_at)
-  select i.tenant, 'task', i.task, i.key, i.id, i.input_digest, i.key_scope, i.now,
-         i.now + $21::bigint * interval '1 millisecond'
-  from i where i.key is not null
-  order by i.tenant, i.task, i.key
-  on conflict (tenant, kind, name, key) do update
-  set (job_id, digest, scope, created_at, expires_at) = (
-    select case when f.free then excluded.job_id else k.job_id end,
-           case when f.free then excluded.digest else k.digest end,
-           case when f.free then excluded.scope else k.scope end,
-           case when f.free then excluded.created_at else k.created_at end,
-           case when f.free then excluded.expires_at else k.expires_at end
-    from (select case when k.scope = 'UNTIL_FINISHED' then exists (
-                        select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)
-                      else k.expires_at <= excluded.created_at end as free) f
-  )
-  returning k.tenant, k.name, k.key, k.job_id, k.digest, k.scope
-),
-n as materialized (
-  select i.* from i left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key
-  where i.key is null or k.job_id = i.id
-)`;
-const noKeys = ', n as (select * from i)';
-
-// A job that is there already was written by an earlier call whose answer was lost: ids are made before the first try.
-// Only a repetition looks for that, since the check costs a third of the insert.
-const written = (repeated: boolean) => `,
-j as (
-  insert into waymark.jobs (id, tenant, task, title, queue, priority, tags, input_digest, idempotency_key, submitted_by,
-                            concurrency_key, timeout_ms, stall_timeout_ms, backoff, created_at)
-  select n.id, n.tenant, n.task, n.title, n.queue, n.priority, n.tags::text[], n.input_digest, n.key, n.submitted_by,
-         n.concurrency_key, n.timeout_ms, n.stall_timeout_ms, n.backoff::json, n.now
-  from n
-  ${repeated ? 'on conflict (id) do nothing returning id' : ''}
-),
-m as materialized (
-  select n.id, n.tenant, n.task, n.queue, null::text as from_state,
-         case when n.due > n.now then 'SCHEDULED' else 'QUEUED' end as state, 1 as version, 1 as last_seq, 1 as run,
-         n.max_attempts, n.due as run_at, n.now, n.input, n.input_digest, n.submitted_by,
-         greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond' as rank
-  from n ${repeated ? 'join j on j.id = n.id' : ''}
-),
-s as (
-  insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, queued_at, changed_at)
-  select m.id, m.tenant, m.task, m.queue, m.state, m.max_attempts, m.rank, m.run_at,
-         case when m.state = 'QUEUED' then m.now end, m.now
-  from m
-),
-p as (
-  insert into waymark.payloads (job_id, kind, data)
-  select m.id, 'input', m.input::json from m where m.input is not null
-),
-v as materialized (
-  select ${MOVED}, 1 as seq, m.now as at, 'JobSubmitted' as type, null::int as attempt, m.submitted_by as actor,
-         json_build_object('inputDigest', m.input_digest) as data, m.rank, m.run_at
-  from m
-),
-${WRITE_EVENTS},
-${COUNT_DELTAS}`;
-
-// What is written of a new job is what was given, but for what the store alone knows. Without a key, and for the first time,
-// every job is a new one.
-const answer = (keyed: boolean, repeated: boolean) => `
-select ${keyed || repeated ? 'i' : 'v'}.id, v.state, v.at, v.rank, v.run_at as "runAt"
-       ${keyed ? ', k.job_id as "keyJobId", k.digest as "keyDigest", k.scope as "keyScope"' : ''}
-from ${keyed || repeated ? 'i left join v on v.id = i.id' : 'v'}
-${keyed ? 'left join k on k.tenant = i.tenant and k.name = i.task and k.key = i.key' : ''}`;
-
-const statement = (keyed: boolean, repeated: boolean) =>
-  columns + (keyed ? keys : noKeys) + written(repeated) + answer(keyed, repeated);
-const SUBMIT = { first: statement(false, false), repeated: statement(false, true) };
-const SUBMIT_KEYED = { first: statement(true, false), repeated: statement(true, true) };
-
 interface AnswerRow {
   id: string;
   /** Null when the job was there already; so are the next three. */
@@ -149,7 +92,7 @@ interface AnswerRow {
 }
 
 /**
- * (new) → SCHEDULED | QUEUED, any number of jobs in one statement and one round trip. Equal keys must have been folded
+ * (new) → DEFERRED | SCHEDULED | QUEUED, any number of jobs in one statement and one round trip. Equal keys must have been folded
  * by the caller: the statement fails on them (E2). Rows come back in no particular order.
  * @param options.repeated the same jobs may have been written by an earlier call whose answer was lost
  */
@@ -159,7 +102,8 @@ export async function submit(
   options: { priorityStepMs: number; retainKeysMs: number; repeated?: boolean },
 ): Promise<SubmitRow[]> {
   const keyed = jobs.some((j) => j.idempotencyKey !== null);
-  const params = [
+  const linked = jobs.some((j) => j.links !== null || j.concurrencyKey !== null);
+  const params: SqlParam[] = [
     pgArray(jobs.map((j) => j.id)),
     pgTextArray(jobs.map((j) => j.tenant)),
     pgTextArray(jobs.map((j) => j.task)),
@@ -181,10 +125,10 @@ export async function submit(
     jsonColumn(jobs.map((j) => j.input)),
     options.priorityStepMs,
   ];
-  const which = options.repeated ? 'repeated' : 'first';
-  const rows = keyed
-    ? await db.query<AnswerRow>(SUBMIT_KEYED[which], [...params, options.retainKeysMs])
-    : await db.query<AnswerRow>(SUBMIT[which], params);
+  if (keyed) params.push(options.retainKeysMs);
+  if (linked) params.push(...linkParams(jobs));
+  const text = submitStatement({ keyed, repeated: options.repeated ?? false, linked });
+  const rows = await db.query<AnswerRow>(text, params);
   const byId = new Map(jobs.map((job) => [job.id, job]));
   return rows.map((row) => ({
     id: row.id,
@@ -193,6 +137,27 @@ export async function submit(
     keyScope: row.keyScope ?? null,
     inserted: insertedRow(byId.get(row.id) as NewJob, row),
   }));
+}
+
+function linkParams(jobs: readonly NewJob[]): SqlParam[] {
+  const links = jobs.map((j) => j.links ?? NO_LINKS);
+  const edges = jobs.flatMap((job, i) =>
+    (links[i] as JobLinks).dependsOn.map((upstream, position) => ({ job: job.id, position, ...upstream })),
+  );
+  return [
+    column(links.map((l) => l.parentId)),
+    column(links.map((l) => l.graphId)),
+    textColumn(links.map((l) => l.nodeName)),
+    column(links.map((l) => l.scheduleId)),
+    pgArray(links.map((l) => l.dependsOn.some((u) => !u.satisfied))),
+    pgArray(links.map((l) => l.dependsOn.length > 0)),
+    pgArray(links.map((l) => l.followed)),
+    pgArray(edges.map((e) => e.job)),
+    pgArray(edges.map((e) => e.upstreamId)),
+    pgTextArray(edges.map((e) => e.policy)),
+    pgArray(edges.map((e) => e.position)),
+    pgArray(edges.map((e) => e.satisfied)),
+  ];
 }
 
 function insertedRow(job: NewJob, { state, at, rank, runAt }: AnswerRow): InsertedRow | null {

@@ -1,0 +1,41 @@
+import { pgArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
+
+/** Unfinished jobs that are to be canceled because of one that ended. */
+export interface CascadeRow {
+  id: string;
+  /** Whose child, or whose sibling it is. */
+  by: string;
+  relation: 'parent' | 'sibling';
+  /** Who canceled the parent. */
+  actor: string | null;
+}
+
+const CASCADE = `
+select s.id, p.id as by, 'parent' as relation, p.cancel_requested_by as actor
+from waymark.job_states p join waymark.jobs j on j.parent_id = p.id join waymark.job_states s on s.id = j.id
+where p.id = any($1::uuid[]) and p.state = 'CANCELED' and p.cancel_cascade
+  and s.id = any($2::uuid[]) and s.finished_at is null
+union all
+select s.id, u.id, 'sibling', null
+from waymark.job_states u
+join waymark.job_dependencies d on d.upstream_id = u.id and d.kind = 'CHILD' and d.policy = 'CANCEL_SIBLINGS'
+join waymark.job_dependencies o on o.job_id = d.job_id and o.kind = 'CHILD' and o.policy = 'CANCEL_SIBLINGS'
+join waymark.job_states s on s.id = o.upstream_id
+where u.id = any($1::uuid[]) and u.state in ('FAILED', 'CANCELED') and s.id = any($2::uuid[]) and s.finished_at is null`;
+
+/** The children of canceled jobs, and the siblings of failed children that ask for it, as far as they are locked. */
+export function cascadeOf(tx: Executor, ended: readonly string[], locked: readonly string[]): Promise<CascadeRow[]> {
+  return tx.query<CascadeRow>(CASCADE, [pgArray(ended), pgArray(locked)]);
+}
+
+const WITHDRAW = `
+update waymark.approvals a
+set state = 'WITHDRAWN', version = a.version + 1, decided_at = clock_timestamp()
+from waymark.job_states s
+where s.id = any($1::uuid[]) and s.finished_at is not null and a.job_id = s.id and a.state = 'OPEN'`;
+
+/** Closes the open approvals of jobs that have ended: nobody waits for the answer. */
+export async function withdrawApprovals(tx: Executor, ended: readonly string[]): Promise<void> {
+  await tx.query(WITHDRAW, [pgArray(ended)]);
+}

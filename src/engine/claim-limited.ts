@@ -1,0 +1,74 @@
+import { toChanges } from '../db/changes.ts';
+import { type LimitedLine, limitedLines } from '../db/reads/queue-limits.ts';
+import { type ClaimRow, startedChange } from '../db/transitions/claim.ts';
+import { claimLimited, lockLimited } from '../db/transitions/claim-limited.ts';
+import type { Database } from '../db/types.ts';
+import type { Announcer } from './commit.ts';
+import { limitIdle } from './limit-idle.ts';
+import type { LimitedQueues } from './limited-queues.ts';
+import type { ExecutionEngine, LimitedClaim } from './types.ts';
+
+/** Nobody looks more often, however fast a rate limit is: what has become free by then is started together. */
+const SHORTEST_LOOK_MS = 10;
+/** From one try to the next while others hold the row of a queue: doubled each time, so that a frozen one costs little. */
+const LONGEST_RETRY_MS = 160;
+
+const NOTHING: LimitedClaim = { jobs: [], full: [], lookAgainMs: null };
+
+/**
+ * Claims from queues with limits. First a look, which locks nothing: mostly a limit is used up, or nothing waits, and then
+ * it ends there. Only where something is free its queue is locked and claimed from, and looked at once more to know what
+ * keeps the rest.
+ */
+export function createClaimLimited(
+  database: Database,
+  channel: Announcer,
+  { leaseMs, limited }: { leaseMs: number; limited: LimitedQueues },
+): ExecutionEngine['claimLimited'] {
+  const db = database.work;
+  /** How often in a row somebody else was claiming from all of the queues. */
+  let missed = 0;
+
+  return async (workerId, request) => {
+    const { queues, tasks, limit } = request;
+    const names = (await limited.names()).filter((name) => queues === null || queues.includes(name));
+    if (names.length === 0) return NOTHING;
+    let lines = await limitedLines(db, names, tasks);
+    let jobs: ClaimRow[] = [];
+    const free = lines.filter((line) => line.room > 0).map((line) => line.name);
+    let isMissed = false;
+    if (free.length > 0 && limit > 0) {
+      const wanted = free.slice(0, limit);
+      const claimed = await db.transaction(async (tx) => {
+        const idle = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
+        const locked = await lockLimited(tx, wanted);
+        await idle;
+        const rows = locked.length === 0 ? [] : await claimLimited(tx, workerId, { queues: locked, tasks, limit });
+        return { rows, isMissed: locked.length < wanted.length };
+      });
+      jobs = claimed.rows;
+      isMissed = claimed.isMissed;
+      channel.publishRows(jobs, (heard) => toChanges(heard.map((row) => startedChange(row, workerId))));
+      lines = await limitedLines(db, names, tasks);
+    }
+    missed = isMissed && jobs.length === 0 ? missed + 1 : 0;
+    return {
+      jobs,
+      full: lines.filter((line) => line.full).map((line) => line.name),
+      lookAgainMs: lookAgainMs(lines, isMissed ? missed : null),
+    };
+  };
+}
+
+/** @param missed null: no queue was locked by somebody else */
+function lookAgainMs(lines: readonly LimitedLine[], missed: number | null): number | null {
+  const waits = lines
+    .filter((line) => !line.full && line.nextStartMs !== null)
+    .map((line) => Math.max(Math.ceil(line.nextStartMs ?? 0), SHORTEST_LOOK_MS));
+  if (missed !== null && lines.some((line) => line.room > 0)) {
+    const longest = Math.min(SHORTEST_LOOK_MS * 2 ** missed, LONGEST_RETRY_MS);
+    // Those who missed each other once would else do so again.
+    waits.push(longest * (0.5 + Math.random() / 2));
+  }
+  return waits.length === 0 ? null : Math.min(...waits);
+}

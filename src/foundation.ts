@@ -69,10 +69,12 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   const { leaseMs, sweepMs, priorityStepMs, retainMs, maxBytes } = config;
   const options = { leaseMs, sweepMs, priorityStepMs, retainMs: { ...retainMs }, maxBytes: { ...maxBytes } };
   const artifacts = {
-    directory: config.databaseUrl === null ? join(config.dataDir, 'artifacts') : null,
+    // A database in memory has no directory; its artifacts are in it.
+    directory:
+      config.databaseUrl === null && !config.dataDir.startsWith('memory://') ? join(config.dataDir, 'artifacts') : null,
     s3: config.s3 && { ...config.s3 },
   };
-  const engine = createEngine({ database, channel, options, artifacts });
+  const engine = createEngine({ database, channel, options, artifacts, log });
   // Nobody else can own the directory: whoever ran jobs in it before is dead, and no lease need be waited for.
   if (database.kind === 'embedded') await engine.maintenance.recover();
   return {

@@ -38,12 +38,22 @@ export type { StandardSchemaV1 } from './core/standard-schema.ts';
 export type { AttemptOutcome, JobState } from './core/state.ts';
 export type { AnyTask, InputOf, NameOf, ResultOf, Task } from './core/task.ts';
 export type { UserDb, UserTx } from './db/types.ts';
+export type { SubmitJobOptions } from './engine/submit-options.ts';
 export type { Setup } from './foundation.ts';
 export type { JobSnapshot } from './job-snapshot.ts';
 export type { RunningServer } from './parts.ts';
 export type { QueueSnapshot } from './queue-snapshot.ts';
-export type { SubmitJobOptions } from './submit-options.ts';
+export type { ScheduleSnapshot } from './schedule-snapshot.ts';
 export { createWaymark, type SubmitItem, type SubmitResult, type Waymark, type WaymarkOptions } from './waymark.ts';
-export type { BatchInfo, BatchOptions, BatchResult, HandlerContext, StepInfo, StepOptions } from './worker/context.ts';
+export type { ScheduledInput, ScheduleOptions } from './waymark-schedules.ts';
+export type {
+  ArtifactOptions,
+  BatchInfo,
+  BatchOptions,
+  BatchResult,
+  HandlerContext,
+  StepInfo,
+  StepOptions,
+} from './worker/context.ts';
 export { defineTask, type TaskOptions } from './worker/define-task.ts';
 export type { Worker } from './worker/worker.ts';

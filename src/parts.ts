@@ -31,6 +31,7 @@ export function makeWorker(
     channel,
     db: database.work.user,
     databaseUrl: config.databaseUrl,
+    publicUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     options: { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes },
   });
@@ -62,8 +63,11 @@ export async function startServer(
     log,
     deps: {
       jobs: engine.jobs,
+      graphs: engine.graphs,
+      bulk: engine.bulk,
       queues: engine.queues,
       artifacts: engine.artifacts,
+      schedules: engine.schedules,
       live,
       read: database.read,
       retainMs: config.retainMs,

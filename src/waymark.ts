@@ -1,4 +1,3 @@
-import type { SubmitArgs } from './client/registry.ts';
 import { type Config, configFromProcess, listenOn, type SettingOptions } from './config.ts';
 import { durationMs } from './core/duration.ts';
 import { InvalidInput } from './core/errors.ts';
@@ -6,15 +5,16 @@ import { parseId } from './core/ids.ts';
 import { DEFAULT_TENANT, type JobRow, LOCAL_ACTOR } from './core/job.ts';
 import { type Logger, silentLogger } from './core/log.ts';
 import { validateWith } from './core/standard-schema.ts';
-import { type AnyTask, definitionDigest, type InputOf } from './core/task.ts';
+import { type AnyTask, definitionDigest, type InputOf, type SubmitArgs } from './core/task.ts';
 import { jobById, jobsByIds } from './db/reads/job-row.ts';
 import type { Executor, UserDb } from './db/types.ts';
-import type { Caller } from './engine/types.ts';
+import { type SubmitJobOptions, submitRequest } from './engine/submit-options.ts';
+import type { Caller, Submitted } from './engine/types.ts';
 import { type Foundation, openFoundation, type Setup } from './foundation.ts';
 import { type JobSnapshot, snapshotOf } from './job-snapshot.ts';
 import { makeMaintenance, makeWorker, type RunningServer, startServer } from './parts.ts';
 import { type QueueSnapshot, queueSnapshotOf } from './queue-snapshot.ts';
-import { type SubmitJobOptions, submitRequest } from './submit-options.ts';
+import { createWaymarkSchedules, type WaymarkSchedules } from './waymark-schedules.ts';
 import type { Worker } from './worker/worker.ts';
 
 /** Settings of a back end; what is left out comes from the environment, as for the programs. */
@@ -45,7 +45,7 @@ export interface SubmitItem {
 }
 
 /** Waymark inside a back end. Every method may be called at any time until `close`. */
-export interface Waymark {
+export interface Waymark extends WaymarkSchedules<SubmitResult> {
   /**
    * Hands in a job. A task object brings its definition and checks the input by its own schema; a name must be
    * registered by a worker or back end. With `tx`, a Drizzle or postgres.js transaction on the same Postgres, the job
@@ -118,9 +118,13 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
       ...definition,
       ...(executor ? { tx: executor } : {}),
     });
-    const row = submitted.job ?? (await jobById(executor ?? database.submit, caller.tenant, submitted.jobId));
-    if (!row) throw new Error(`job ${submitted.jobId} was removed in the moment it was submitted`);
-    return { job: snapshotOf(row), deduplicated: submitted.deduplicated, wake: submitted.wake };
+    return resultOf(submitted, executor);
+  }
+
+  async function resultOf({ job, jobId, deduplicated, wake }: Submitted, executor: Executor = database.submit) {
+    const row = job ?? (await jobById(executor, caller.tenant, jobId));
+    if (!row) throw new Error(`job ${jobId} was removed in the moment it was submitted`);
+    return { job: snapshotOf(row), deduplicated, wake };
   }
 
   async function submitMany(items: readonly SubmitItem[], { tx }: { tx?: unknown } = {}): Promise<SubmitResult[]> {
@@ -166,6 +170,10 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
       const rate = rateLimit && { max: rateLimit.max, perMs: durationMs(rateLimit.per, 'rateLimit.per') };
       return queueSnapshotOf(await engine.queues.update(caller, name, { ...limits, rateLimit: rate }));
     },
+    ...createWaymarkSchedules(engine.schedules, caller, {
+      register: (task) => register([task], database.submit),
+      resultOf,
+    }),
     db: database.work.user,
     worker({ tasks, queues, concurrency = config.concurrency }) {
       const worker = makeWorker(foundation, { tasks, concurrency, ...(queues ? { queues } : {}) });

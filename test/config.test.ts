@@ -93,6 +93,7 @@ describe('settings', () => {
     ['WAYMARK_URL', '127.0.0.1:4000', 'http://'],
     ['WAYMARK_ACTOR', 'user ada', 'such as "user:ada"'],
     ['WAYMARK_PUBLIC_URL', 'ftp://x', 'http://'],
+    ['WAYMARK_S3_REGION', 'eu central', 'a region such as'],
     ['LOG_LEVEL', 'verbose', 'one of fatal'],
   ])('%s=%s is refused, by name, value and rule', (name, value, rule) => {
     const [problem, ...more] = problemsOf({ [name]: value });
@@ -111,6 +112,28 @@ describe('settings', () => {
     });
     const names = problems.map((p) => p.slice(0, p.indexOf('=')));
     expect(names.sort()).toEqual(['HOST', 'LOG_LEVEL', 'PORT', 'WAYMARK_LEASE', 'WAYMARK_RETAIN_KEYS']);
+  });
+
+  test('the store for large artifacts is set as a whole or not at all', () => {
+    const s3 = {
+      WAYMARK_S3_URL: 'https://s3.example',
+      WAYMARK_S3_BUCKET: 'things',
+      WAYMARK_S3_KEY_ID: 'key',
+      WAYMARK_S3_SECRET: 's3cret',
+    };
+    const { s3: parsed } = parseConfig(s3);
+    expect(parsed).toEqual({
+      url: 'https://s3.example',
+      bucket: 'things',
+      region: 'us-east-1',
+      keyId: 'key',
+      secret: 's3cret',
+    });
+    expect(parseConfig({}).s3).toBeNull();
+    const { WAYMARK_S3_SECRET: _, ...without } = s3;
+    expect(problemsOf(without)).toEqual([expect.stringMatching(/^WAYMARK_S3_SECRET must be set, too/)]);
+    expect(problemsOf({ WAYMARK_S3_SECRET: 's3cret' }).join()).not.toContain('s3cret');
+    expect(problemsOf({ ...s3, WAYMARK_S3_BUCKET: 'No_Bucket' })).toEqual([expect.stringContaining('3 to 63')]);
   });
 
   test('no password or token stands in a message', () => {

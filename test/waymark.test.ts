@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import postgres from 'postgres';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { createWaymark, defineTask, type Waymark, type WaymarkOptions } from '../src/index.ts';
+import { createWaymark, defineTask, InvalidInput, NotFound, type Waymark, type WaymarkOptions } from '../src/index.ts';
 import { createPostgresDatabase, describePostgres } from './support/database.ts';
 
 const double = defineTask({
@@ -34,6 +34,27 @@ describe('a back end, embedded', () => {
     });
   });
   afterAll(() => waymark.close());
+
+  test('saves schedules, whose jobs a worker of the same process does', async () => {
+    const nightly = { name: 'nightly', task: double, input: { n: 2 }, cron: '0 3 * * *', queue: 'scheduled' };
+    const saved = await waymark.saveSchedule({ ...nightly, timezone: 'Europe/Berlin', timeout: '5s' });
+    expect(saved).toMatchObject({ name: 'nightly', task: 'double', overlap: 'SKIP', enabled: true, lastJobId: null });
+    expect(saved.id).toMatch(/^sch_/);
+    expect(await waymark.saveSchedule({ ...nightly, enabled: false })).toMatchObject({ id: saved.id, nextRunAt: null });
+    // @ts-expect-error: the task wants a number
+    await expect(waymark.saveSchedule({ ...nightly, input: { n: '2' } })).rejects.toBeInstanceOf(InvalidInput);
+    // @ts-expect-error: the task wants an input
+    const without = () => waymark.saveSchedule({ name: 'b', task: double, cron: '@daily' });
+    await expect(without()).rejects.toBeInstanceOf(InvalidInput);
+    const { job } = await waymark.runSchedule('nightly');
+    expect(job).toMatchObject({ task: 'double', queue: 'scheduled', submittedBy: 'user:shop' });
+    const worker = waymark.worker({ tasks: [double], queues: ['scheduled'] });
+    await worker.start();
+    expect(await ended(waymark, job.id)).toMatchObject({ state: 'COMPLETED' });
+    await worker.stop();
+    await waymark.deleteSchedule('nightly');
+    await expect(waymark.runSchedule('nightly')).rejects.toBeInstanceOf(NotFound);
+  });
 
   test('submits a task object, and a worker of the same process does it', async () => {
     const submitOptions = { idempotencyKey: 'a', title: 'Twice', tags: ['x'], queue: 'worked' };
@@ -90,6 +111,31 @@ describe('a back end, embedded', () => {
     expect(await waymark.retry(job.id)).toMatchObject({ state: 'QUEUED', run: 2 });
     expect(await waymark.job('job_00000000000000000000000000')).toBeNull();
     await expect(waymark.job('nonsense')).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+
+  test('a queue is paused, resumed and given limits', async () => {
+    await waymark.submit(double, { n: 1 }, { queue: 'steered' });
+    expect(await waymark.pauseQueue('steered', { reason: 'deploy' })).toMatchObject({
+      name: 'steered',
+      paused: true,
+      pausedBy: 'user:shop',
+      pauseReason: 'deploy',
+      pausedAt: expect.stringMatching(/Z$/),
+    });
+    expect(await waymark.resumeQueue('steered')).toMatchObject({ paused: false, pausedAt: null, pausedBy: null });
+    const rateLimit = { max: 3, per: '60s' };
+    expect(await waymark.updateQueue('steered', { maxRunning: 2, rateLimit })).toMatchObject({
+      maxRunning: 2,
+      rateLimit: { max: 3, per: '1m' },
+    });
+    expect(await waymark.updateQueue('steered', { maxRunning: null })).toMatchObject({
+      maxRunning: null,
+      rateLimit: { max: 3, per: '1m' },
+    });
+    expect(await waymark.updateQueue('steered', { rateLimit: null })).toMatchObject({ rateLimit: null });
+    await expect(waymark.updateQueue('steered', { maxRunning: 0 })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+    await expect(waymark.pauseQueue('streeed')).rejects.toMatchObject({ code: 'NOT_FOUND', id: 'streeed' });
+    await expect(waymark.updateQueue('steered', { rateLimit: { max: 1, per: 'soon' } })).rejects.toThrow(TypeError);
   });
 
   test('the application has tables of its own beside the jobs: made by setup, written in the transaction of a submit', async () => {

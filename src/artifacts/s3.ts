@@ -103,8 +103,35 @@ export function s3Store(options: S3Options, prefix: string, gathered: string): C
         return { contents, cursor: page?.nextContinuationToken ?? null };
       }),
 
-    removeRemains: (olderThanMs) => removeOldFiles(gathered, olderThanMs),
+    async removeRemains(olderThanMs) {
+      await removeOldFiles(gathered, olderThanMs);
+      await told(() => endOldUploads(Date.now() - olderThanMs));
+    },
   };
+
+  /** Parts of an upload that was never finished are kept, and paid for, until somebody ends it. */
+  async function endOldUploads(before: number): Promise<void> {
+    const answer: unknown = await client.listMultipartUploads('/', '', 'GET', { prefix: `${prefix}/` });
+    for (const { Key, UploadId, Initiated } of uploadsOf(answer)) {
+      if (Key?.startsWith(`${prefix}/`) && UploadId && Date.parse(Initiated ?? '') <= before) {
+        await client.abortMultipartUpload(Key, UploadId);
+      }
+    }
+  }
+}
+
+interface Upload {
+  Key?: string;
+  UploadId?: string;
+  Initiated?: string;
+}
+
+/** The client hands the answer on as it reads it: one element alone is no list. */
+function uploadsOf(answer: unknown): Upload[] {
+  const { ListMultipartUploadsResult: result } = answer as {
+    ListMultipartUploadsResult?: { Upload?: Upload | Upload[] };
+  };
+  return [result?.Upload ?? []].flat();
 }
 
 async function readPart(file: FileHandle, at: number, length: number): Promise<Uint8Array> {

@@ -1,7 +1,8 @@
+import type { SubmitArgs } from '../core/task.ts';
 import { CANCEL, LIST_JOBS, RETRY, RUN_NOW, SUBMIT } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { createHandle, type JobHandle, type SubmittedJob } from './handle.ts';
-import type { InputIn, NameIn, ResultIn, SubmitArgs } from './registry.ts';
+import type { InputIn, NameIn, ResultIn } from './registry.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
 import type { Job, JobFilter, SubmitOptions } from './types.ts';
 

@@ -1,4 +1,4 @@
-import type { Jsonify, JsonValue } from '../core/json.ts';
+import type { Jsonify } from '../core/json.ts';
 import type { AnyTask, InputOf, ResultOf } from '../core/task.ts';
 
 /**
@@ -22,10 +22,3 @@ export type InputIn<T, N> = InputOf<ByName<T, N>>;
 
 /** What `result()` gives for a task: the JSON form of what its handler returned. */
 export type ResultIn<T, N> = string extends NameIn<T> ? unknown : Jsonify<ResultOf<ByName<T, N>>>;
-
-/** `(input)`, or `(input?)` where the task can do without: it says so, or has no schema at all (any JSON value). */
-export type SubmitArgs<I, O> = undefined extends I
-  ? [input?: I, options?: O]
-  : JsonValue extends I
-    ? [input?: I, options?: O]
-    : [input: I, options?: O];

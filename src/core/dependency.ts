@@ -45,3 +45,28 @@ export function findCycle(nodes: ReadonlyMap<string, readonly string[]>): string
   }
   return null;
 }
+
+/** The ids with each behind those that it waits for; else in the order in which they came. Edges must not go in circles. */
+export function upstreamsFirst(
+  ids: readonly string[],
+  edges: readonly { id: string; upstream: string }[],
+): readonly string[] {
+  if (edges.length === 0) return ids;
+  const dependants = new Map<string, string[]>();
+  const waits = new Map<string, number>();
+  for (const { id, upstream } of edges) {
+    const known = dependants.get(upstream);
+    if (known) known.push(id);
+    else dependants.set(upstream, [id]);
+    waits.set(id, (waits.get(id) ?? 0) + 1);
+  }
+  const ordered = ids.filter((id) => !waits.has(id));
+  for (const id of ordered) {
+    for (const dependant of dependants.get(id) ?? []) {
+      const left = (waits.get(dependant) ?? 0) - 1;
+      waits.set(dependant, left);
+      if (left === 0) ordered.push(dependant);
+    }
+  }
+  return ordered;
+}

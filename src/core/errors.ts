@@ -127,6 +127,57 @@ export class InvalidTransition extends WaymarkError {
   }
 }
 
+/** The job waits for no answer of people; nothing was changed. `jobId` is the stored form. */
+export class NotWaiting extends WaymarkError {
+  readonly code = 'NOT_WAITING';
+  readonly jobId: string;
+
+  constructor(jobId: string, message: string) {
+    super(message);
+    this.jobId = jobId;
+  }
+}
+
+/** It is decided, or this person has decided otherwise before; nothing was changed. `approvalId` is the stored form. */
+export class AlreadyDecided extends WaymarkError {
+  readonly code = 'ALREADY_DECIDED';
+  readonly approvalId: string;
+
+  constructor(approvalId: string, message: string) {
+    super(message);
+    this.approvalId = approvalId;
+  }
+}
+
+/** What the person was shown is not what is asked now: look again. `approvalId` is the stored form. */
+export class StaleApproval extends WaymarkError {
+  readonly code = 'STALE_APPROVAL';
+  readonly approvalId: string;
+
+  constructor(approvalId: string) {
+    super('the digest is not that of the approval as it is; look at it again');
+    this.approvalId = approvalId;
+  }
+}
+
+/** This person may not do that; nothing was changed. */
+export class NotAllowed extends WaymarkError {
+  readonly code = 'NOT_ALLOWED';
+}
+
+/** Not as many jobs match as the caller had seen; nothing was changed. */
+export class CountChanged extends WaymarkError {
+  readonly code = 'COUNT_CHANGED';
+  readonly expected: number;
+  readonly actual: number;
+
+  constructor(expected: number, actual: number) {
+    super(`${actual} jobs match now, and not ${expected}; look again`);
+    this.expected = expected;
+    this.actual = actual;
+  }
+}
+
 /** What a worker said about an attempt that is no longer its own. Nothing was written. */
 export class LeaseLost extends WaymarkError {
   readonly code = 'LEASE_LOST';

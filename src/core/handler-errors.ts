@@ -74,6 +74,46 @@ export class DuplicateKeyError extends NonRetryableError {
   }
 }
 
+/** Waits of two kinds at once: one state cannot show both. Not retryable: the handler is wrong. */
+export class MixedWaitError extends NonRetryableError {
+  constructor(first: string, second: string) {
+    super(
+      `the handler waits for ${first} and ${second} at once; wait for one after the other (an approval has expiresIn)`,
+      { code: 'MIXED_WAITS' },
+    );
+    this.name = 'MixedWaitError';
+  }
+}
+
+/** People said no. Not retryable, but `retryJob` asks again. With `onReject: "return"` the answer is returned instead. */
+export class ApprovalRejectedError extends NonRetryableError {
+  readonly key: string;
+  readonly by: string;
+  readonly comment: string | null;
+
+  constructor(key: string, by: string, comment: string | null) {
+    super(`approval ${JSON.stringify(key)} was rejected by ${by}${comment === null ? '' : `: ${comment}`}`, {
+      code: 'APPROVAL_REJECTED',
+    });
+    this.name = 'ApprovalRejectedError';
+    this.key = key;
+    this.by = by;
+    this.comment = comment;
+  }
+}
+
+/** A child did not complete. Not retryable, but `retryJob` runs the failed children again, and keeps what succeeded. */
+export class ChildFailedError extends NonRetryableError {
+  /** Public id of the first child that did not complete. */
+  readonly jobId: string;
+
+  constructor(jobId: string, message: string) {
+    super(message, { code: 'CHILD_FAILED' });
+    this.name = 'ChildFailedError';
+    this.jobId = jobId;
+  }
+}
+
 export function isNonRetryable(value: unknown): value is NonRetryableError {
   return isBranded(value, 'non-retryable');
 }

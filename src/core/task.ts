@@ -23,6 +23,13 @@ export type InputOf<T> = T extends { '~input'?: infer I } ? I : never;
 export type ResultOf<T> = T extends { run: (...args: never[]) => infer R } ? Awaited<R> : never;
 export type NameOf<T> = T extends { name: infer N } ? N : never;
 
+/** `(input)`, or `(input?)` where the task can do without: it says so, or has no schema at all (any JSON value). */
+export type SubmitArgs<I, O> = undefined extends I
+  ? [input?: I, options?: O]
+  : JsonValue extends I
+    ? [input?: I, options?: O]
+    : [input: I, options?: O];
+
 /** What the database keeps of a task, so that an API without its code knows it. JSON. */
 export interface TaskDefinition {
   name: string;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import type { ContentStore } from '../artifacts/content-store.ts';
@@ -18,6 +18,8 @@ export interface ArtifactPlaces {
   s3?: S3Options | null;
   /** Most bytes in the database; for tests. */
   maxBytesInDatabase?: number;
+  /** How young a content outside the database is left alone though no artifact needs it; for tests. */
+  graceMs?: number;
 }
 
 /** Large enough for one slice to be most contents, small enough for a hundred readers at once. */
@@ -91,5 +93,5 @@ function prefixOf(secret: string): string {
 
 /** For the user of this process alone: what lies there is not everybody's to read. */
 function gatheredHere(): string {
-  return join(tmpdir(), `waymark-artifacts-${userInfo().username}`);
+  return join(tmpdir(), `waymark-artifacts-${process.getuid?.() ?? 'user'}`);
 }

@@ -68,15 +68,8 @@ export interface Artifacts extends ArtifactsEngine {
   clear(): Promise<void>;
 }
 
-/**
- * Artifacts: contents, each once under its sha256, and the records of jobs that need them.
- * @param graceMs for tests
- */
-export function createArtifacts(
-  database: Database,
-  channel: Announcer,
-  places: ArtifactPlaces & { graceMs?: number } = {},
-): Artifacts {
+/** Artifacts: contents, each once under its sha256, and the records of jobs that need them. */
+export function createArtifacts(database: Database, channel: Announcer, places: ArtifactPlaces = {}): Artifacts {
   const { graceMs = GRACE_MS } = places;
   let secret: Promise<string> | null = null;
   const contents = new ArtifactContents(places, sharedSecret);

@@ -10,7 +10,7 @@ import type { ExecutionEngine, LimitedClaim } from './types.ts';
 
 /** Nobody looks more often, however fast a rate limit is: what has become free by then is started together. */
 const SHORTEST_LOOK_MS = 10;
-/** From one try to the next while others hold the row of a queue: doubled each time, so that a frozen one costs little. */
+/** From one vain try to the next, doubled each time: whoever holds the row of a queue may be frozen. */
 const LONGEST_RETRY_MS = 160;
 
 const NOTHING: LimitedClaim = { jobs: [], full: [], lookAgainMs: null };
@@ -26,8 +26,8 @@ export function createClaimLimited(
   { leaseMs, limited }: { leaseMs: number; limited: LimitedQueues },
 ): ExecutionEngine['claimLimited'] {
   const db = database.work;
-  /** How often in a row somebody else was claiming from all of the queues. */
-  let missed = 0;
+  /** How often in a row nothing was got where something was free: others were claiming at the same moment. */
+  let vain = 0;
 
   return async (workerId, request) => {
     const { queues, tasks, limit } = request;
@@ -36,38 +36,34 @@ export function createClaimLimited(
     let lines = await limitedLines(db, names, tasks);
     let jobs: ClaimRow[] = [];
     const free = lines.filter((line) => line.room > 0).map((line) => line.name);
-    let isMissed = false;
-    if (free.length > 0 && limit > 0) {
-      const wanted = free.slice(0, limit);
-      const claimed = await db.transaction(async (tx) => {
+    if (free.length > 0) {
+      jobs = await db.transaction(async (tx) => {
         const idle = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
-        const locked = await lockLimited(tx, wanted);
+        const locked = await lockLimited(tx, free.slice(0, limit));
         await idle;
-        const rows = locked.length === 0 ? [] : await claimLimited(tx, workerId, { queues: locked, tasks, limit });
-        return { rows, isMissed: locked.length < wanted.length };
+        return locked.length === 0 ? [] : claimLimited(tx, workerId, { queues: locked, tasks, limit });
       });
-      jobs = claimed.rows;
-      isMissed = claimed.isMissed;
       channel.publishRows(jobs, (heard) => toChanges(heard.map((row) => startedChange(row, workerId))));
       lines = await limitedLines(db, names, tasks);
     }
-    missed = isMissed && jobs.length === 0 ? missed + 1 : 0;
+    vain = jobs.length === 0 && free.length > 0 ? vain + 1 : 0;
     return {
       jobs,
       full: lines.filter((line) => line.full).map((line) => line.name),
-      lookAgainMs: lookAgainMs(lines, isMissed ? missed : null),
+      // Who got all he asked for comes again when he can take more.
+      lookAgainMs: jobs.length >= limit ? null : lookAgainMs(lines, vain),
     };
   };
 }
 
-/** @param missed null: no queue was locked by somebody else */
-function lookAgainMs(lines: readonly LimitedLine[], missed: number | null): number | null {
+function lookAgainMs(lines: readonly LimitedLine[], vain: number): number | null {
   const waits = lines
     .filter((line) => !line.full && line.nextStartMs !== null)
     .map((line) => Math.max(Math.ceil(line.nextStartMs ?? 0), SHORTEST_LOOK_MS));
-  if (missed !== null && lines.some((line) => line.room > 0)) {
-    const longest = Math.min(SHORTEST_LOOK_MS * 2 ** missed, LONGEST_RETRY_MS);
-    // Those who missed each other once would else do so again.
+  // Others held the queue, or ended a job behind the claim, counting on nobody but themselves to see that.
+  if (lines.some((line) => line.room > 0)) {
+    const longest = Math.min(SHORTEST_LOOK_MS * 2 ** vain, LONGEST_RETRY_MS);
+    // Those who met once would else meet again.
     waits.push(longest * (0.5 + Math.random() / 2));
   }
   return waits.length === 0 ? null : Math.min(...waits);

@@ -1,11 +1,14 @@
+import { approvalDigest } from '../core/approval.ts';
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { newUuid } from '../core/ids.ts';
-import { definitionDigest, type TaskDefinition } from '../core/task.ts';
+import { definitionDigest } from '../core/task.ts';
 import { toChanges } from '../db/changes.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { checkpointsOf } from '../db/reads/checkpoint-rows.ts';
+import { dependencyOutcomes, outcomesOf } from '../db/reads/outcomes.ts';
 import { cancelDelivered } from '../db/transitions/cancel.ts';
 import { claim, startedChange } from '../db/transitions/claim.ts';
+import { openApproval } from '../db/transitions/open-approval.ts';
 import type { Database } from '../db/types.ts';
 import { appendLogs, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
@@ -15,6 +18,8 @@ import { sendBeat } from './beat.ts';
 import { type Announcer, announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { createSettle } from './settle.ts';
+import { createSuspend } from './suspend.ts';
+import { taskRow } from './task-row.ts';
 import type { ArtifactVerbs, CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
 import { checkpointInput, createUserTransactions, savedBefore } from './user-transactions.ts';
 
@@ -22,10 +27,12 @@ import { checkpointInput, createUserTransactions, savedBefore } from './user-tra
 export function createExecution(
   database: Database,
   channel: Announcer,
-  { leaseMs }: Pick<EngineOptions, 'leaseMs'>,
+  options: Pick<EngineOptions, 'leaseMs' | 'priorityStepMs'>,
   followUps: Pick<FollowUps, 'after'>,
-): Omit<ExecutionEngine, 'claimLimited' | keyof ArtifactVerbs> {
+): Omit<ExecutionEngine, 'claimLimited' | 'submitFromHandler' | 'submitWithin' | keyof ArtifactVerbs> {
   const db = database.work;
+  const settle = createSettle(db, channel, followUps);
+  const suspend = createSuspend(database, channel, options, followUps);
   const save = createBatcher<CheckpointWrite, void>((writes) => saveTogether(writes), {
     maxSize: 100,
     parallel: 2,
@@ -61,7 +68,7 @@ export function createExecution(
           tx,
           [...names].map((name) => ({ id: newUuid(), name })),
         );
-        await registerTasks(tx, definitions.map(toRow));
+        await registerTasks(tx, definitions.map(taskRow));
         await registerWorker(tx, {
           ...w,
           queues: w.queues ?? [],
@@ -71,7 +78,7 @@ export function createExecution(
       });
     },
 
-    registerTasks: (definitions, tx = database.submit) => registerTasks(tx, definitions.map(toRow)),
+    registerTasks: (definitions, tx = database.submit) => registerTasks(tx, definitions.map(taskRow)),
 
     beat: (workerId, status) => sendBeat(database.beat, workerId, status),
 
@@ -81,7 +88,18 @@ export function createExecution(
       return rows;
     },
 
-    settle: createSettle(db, channel, followUps),
+    settle: (end) => (end.outcome === 'SUSPENDED' ? suspend(end) : settle(end)),
+
+    async openApproval({ expiresInMs, ...opening }) {
+      const input = { ...opening, id: newUuid(), expiresInMs, digest: approvalDigest(opening) };
+      const { changes, approval } = await db.transaction((tx) => openApproval(tx, input));
+      announce(channel, changes);
+      if (approval === null) throw new LeaseLost(opening.jobId, opening.attempt);
+      return approval;
+    },
+
+    outcomes: (ids) => (ids.length === 0 ? Promise.resolve([]) : outcomesOf(db, ids)),
+    dependencies: (jobId) => dependencyOutcomes(db, jobId),
 
     async flushProgress(updates) {
       if (updates.length === 0) return [];
@@ -109,7 +127,7 @@ export function createExecution(
       return { data: JSON.parse(write.data), existed: false };
     },
 
-    ...createUserTransactions(database, channel, { leaseMs }),
+    ...createUserTransactions(database, channel, options),
 
     async cancelDelivered(jobId, attempt) {
       announce(channel, await cancelDelivered(db, jobId, attempt));
@@ -127,9 +145,4 @@ export function createExecution(
       await markStopped(database.beat, workerId);
     },
   };
-}
-
-function toRow(definition: TaskDefinition) {
-  const text = JSON.stringify(definition);
-  return { id: newUuid(), name: definition.name, digest: definitionDigest(definition), definition: text };
 }

@@ -1,13 +1,14 @@
-import { GraphIdempotencyConflict, IdempotencyConflict, Unavailable } from '../core/errors.ts';
+import { GraphIdempotencyConflict } from '../core/errors.ts';
 import type { GraphEdge } from '../core/graph.ts';
 import { newUuid } from '../core/ids.ts';
 import { jsonDigest } from '../core/json.ts';
 import { graphNodes } from '../db/reads/graph-rows.ts';
 import { type JobLinks, type NewJob, NO_LINKS, submit as submitRows } from '../db/transitions/submit.ts';
 import type { Database, Executor } from '../db/types.ts';
-import { keysInUse, type NewGraph, takeGraphKey, writeGraph } from '../db/writes/graphs.ts';
+import { type NewGraph, takeGraphKey, writeGraph } from '../db/writes/graphs.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
+import { existingJobs, KeyTaken, untilKeysAreKnown } from './existing-keys.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { checkGraph } from './graph-request.ts';
 import type { GraphNodeRequest, GraphRequest, GraphsEngine, SubmittedGraph } from './graph-types.ts';
@@ -15,9 +16,6 @@ import type { Prepare } from './prepare.ts';
 import { withRetry } from './submit.ts';
 import type { Caller, EngineOptions } from './types.ts';
 import { resolveUpstreams } from './upstreams.ts';
-
-/** How often a graph is tried when a node's key is taken by another caller in the very moment. */
-const MAX_TRIES = 5;
 
 interface PreparedNode {
   request: GraphNodeRequest;
@@ -68,7 +66,9 @@ export function createGraphs(
       path,
       job: { ...job, links: linksOf(job, request.name, graph.edges, jobOf, upstream.has(request.name)) },
     }));
-    const { jobs, ended } = await resolveUpstreams(tx, placed, new Set(fresh.map(({ job }) => job.id)));
+    const { jobs, ended } = await resolveUpstreams(tx, graph.tenant, placed, {
+      fresh: new Set(fresh.map(({ job }) => job.id)),
+    });
     const rows = jobs.length === 0 ? [] : await submitRows(tx, jobs, { ...settings, repeated });
     if (rows.some((row) => row.jobId !== row.id)) throw new KeyTaken();
     await writeGraph(
@@ -109,26 +109,13 @@ export function createGraphs(
         edges,
       };
       if (tx) return write(tx, graph, nodes, false);
-      for (let tries = 1; ; tries++) {
-        try {
-          const done = await withRetry((repeated) =>
-            database.submit.transaction((own) => write(own, graph, nodes, repeated)),
-          );
-          done.wake();
-          return done;
-        } catch (error) {
-          if (!(error instanceof KeyTaken) || tries >= MAX_TRIES) throw error;
-        }
-      }
+      const done = await untilKeysAreKnown(() =>
+        withRetry((repeated) => database.submit.transaction((own) => write(own, graph, nodes, repeated))),
+      );
+      done.wake();
+      return done;
     },
   };
-}
-
-/** A node's key was free when it was looked at, and taken when it was to be used: the graph is undone and tried again. */
-class KeyTaken extends Unavailable {
-  constructor() {
-    super('the idempotency key of a node was taken in this moment; repeat the call');
-  }
 }
 
 /** The graph that the key stands for. @throws GraphIdempotencyConflict when it was made of something else */
@@ -147,29 +134,6 @@ async function existing(
     jobs: new Map(nodes.map((n) => [n.name, n.jobId])),
     wake: () => {},
   };
-}
-
-/** Which nodes are jobs that exist, by their keys. @throws IdempotencyConflict that names the node */
-async function existingJobs(
-  tx: Executor,
-  tenant: string,
-  nodes: readonly PreparedNode[],
-): Promise<Map<NewJob, string>> {
-  const keyed = nodes.filter(({ job }) => job.idempotencyKey !== null);
-  const taken = new Map<NewJob, string>();
-  if (keyed.length === 0) return taken;
-  const keys = keyed.map(({ job }) => ({ task: job.task, key: job.idempotencyKey as string }));
-  const inUse = new Map((await keysInUse(tx, tenant, keys)).map((k) => [JSON.stringify([k.task, k.key]), k]));
-  for (const { job, path } of keyed) {
-    const found = inUse.get(JSON.stringify([job.task, job.idempotencyKey]));
-    // Its own id: written by an earlier call whose answer was lost.
-    if (found === undefined || found.jobId === job.id) continue;
-    if (found.scope === 'RETENTION' && found.digest !== job.inputDigest) {
-      throw new IdempotencyConflict(job.idempotencyKey ?? '', found.jobId, job.inputDigest, found.digest, path);
-    }
-    taken.set(job, found.jobId);
-  }
-  return taken;
 }
 
 function linksOf(

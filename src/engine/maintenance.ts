@@ -1,5 +1,6 @@
 import { retryDelay } from '../core/backoff.ts';
 import type { JobErrorData } from '../core/event.ts';
+import { nextExpiry } from '../db/transitions/decide.ts';
 import { nextDue, stage } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
 import { foldCounts, pruneBare, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
@@ -15,6 +16,7 @@ import {
 } from '../db/writes/workers.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import type { Artifacts } from './artifacts.ts';
+import { expireApprovals } from './approvals.ts';
 import { announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { settleFree, toInput } from './settle.ts';
@@ -23,6 +25,7 @@ import type { EngineOptions, MaintenanceEngine } from './types.ts';
 const STAGE_BATCH = 500;
 const RESCUE_BATCH = 200;
 const PRUNE_BATCH = 500;
+const EXPIRE_BATCH = 100;
 const FOLD_BATCH = 5_000;
 /** Rounds of one pass: what is left waits for the next, so that a backlog never holds up the other passes. */
 const MAX_ROUNDS = 10;
@@ -38,7 +41,7 @@ export function createMaintenance(
   options: EngineOptions,
   followUps: FollowUps,
   artifacts: Pick<Artifacts, 'sweep' | 'clear'>,
-): MaintenanceEngine {
+): Omit<MaintenanceEngine, 'fire'> {
   const db = database.maintenance;
   let vacuumedAt = performance.now();
   /** A longer pause between two passes may have kept this process's own worker from beating, too. */
@@ -132,6 +135,13 @@ export function createMaintenance(
 
     async followUp() {
       return { done: await followUps.sweep() };
+    },
+
+    async expire() {
+      const dueMs = await nextExpiry(db);
+      if (dueMs === null || dueMs > 0) return { expired: 0, nextDueMs: dueMs };
+      const expired = await expireApprovals(database, channel, options, EXPIRE_BATCH);
+      return { expired, nextDueMs: await nextExpiry(db) };
     },
 
     async prune() {

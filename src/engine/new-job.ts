@@ -62,10 +62,12 @@ export async function newJob(
 
   const upstreams = request.dependsOn ?? [];
   if (upstreams.length > MAX_UPSTREAMS) bad('dependsOn', `must not be more than ${MAX_UPSTREAMS}`);
-  upstreams.forEach(({ jobId }, i) => {
-    const first = upstreams.findIndex((other) => other.jobId === jobId);
-    if (first < i) bad(`dependsOn[${i}]`, `is the same job as dependsOn[${first}]`);
-  });
+  else {
+    upstreams.forEach(({ jobId }, i) => {
+      const first = upstreams.findIndex((other) => other.jobId === jobId);
+      if (first < i) bad(`dependsOn[${i}]`, `is the same job as dependsOn[${first}]`);
+    });
+  }
 
   const given = request.input !== undefined;
   issues.push(...(given ? jsonIssues(request.input, at('input')) : []));

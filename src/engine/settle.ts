@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts';
 import type { ChangeRow } from '../db/changes.ts';
-import { type SettleInput, settle as settleRows, unsettled } from '../db/transitions/settle.ts';
+import { type SettleInput, settle as settleRows, type UnsettledRow, unsettled } from '../db/transitions/settle.ts';
 import type { Db } from '../db/types.ts';
 import { createBatcher } from './batcher.ts';
 import { type Announcer, announce } from './commit.ts';
@@ -73,11 +73,23 @@ async function settleOnce(
   );
   return ends.map((end) => {
     if (isSettled(end)) return { status: 'settled', state: (settled.get(end.jobId) as ChangeRow).state };
-    const row = recorded.get(`${end.jobId}/${end.attempt}`);
-    if (row?.owns) return 'held';
-    if (row?.outcome && row.digest === end.digest) return { status: 'repeated', state: row.state };
-    return { status: 'lost' };
+    return fateOf(recorded.get(`${end.jobId}/${end.attempt}`), end.digest);
   });
+}
+
+/** What became of an end that changed nothing: it was recorded by an earlier call, its row is held, or the job is another's. */
+function fateOf(row: UnsettledRow | undefined, digest: string): SettleResult | 'held' {
+  if (row?.owns) return 'held';
+  if (row?.outcome && row.digest === digest) return { status: 'repeated', state: row.state };
+  return { status: 'lost' };
+}
+
+/** The same for one end. */
+export async function fateOfUnsettled(
+  db: Db,
+  end: { jobId: string; attempt: number; digest: string },
+): Promise<SettleResult | 'held'> {
+  return fateOf((await unsettled(db, [end]))[0], end.digest);
 }
 
 /** A job that was handed back too often in a row counts as stalled; who hands it back says no time for that. */

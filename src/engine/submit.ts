@@ -78,7 +78,7 @@ export function createSubmit(
   }
 
   async function bulk(tx: Executor, placed: readonly PlacedJob[], repeated = false): Promise<Submitted[]> {
-    const { jobs, ended } = await resolveUpstreams(tx, placed);
+    const { jobs, ended } = await resolveUpstreams(tx, placed[0]?.job.tenant ?? '', placed);
     const leaders = new Map<string, NewJob>();
     for (const job of jobs) if (!leaders.has(keyOf(job))) leaders.set(keyOf(job), job);
     const rows = await submitRows(tx, [...leaders.values()], { ...settings, repeated });

@@ -1,8 +1,10 @@
 import type { GatherOptions } from '../artifacts/gather.ts';
+import type { ShownApproval } from '../core/approval.ts';
 import type { ArtifactRow } from '../core/artifact.ts';
 import type { Backoff } from '../core/backoff.ts';
 import type { JobErrorData } from '../core/event.ts';
 import type { CheckpointKind, CheckpointRow, DependencyPolicy, ErrorSample, JobRow } from '../core/job.ts';
+import type { OutcomeRow } from '../core/outcome.ts';
 import type { ProgressState } from '../core/progress.ts';
 import type { StandardSchemaV1 } from '../core/standard-schema.ts';
 import type { AttemptOutcome, JobState } from '../core/state.ts';
@@ -15,7 +17,10 @@ import type { ArtifactWrite } from './artifacts.ts';
 /** Who asks, and for whom. */
 export interface Caller {
   tenant: string;
+  /** `user:ada`, `key:ci`, `system:…`. */
   actor: string;
+  /** Groups that the actor is in, as approvals name them without `group:`. Default none. */
+  groups?: readonly string[];
 }
 
 /** What a client may say about a job at submit, in stored units. Checked by the engine. */
@@ -119,6 +124,10 @@ export interface ClaimedJob {
   hasInput: boolean;
   input: unknown;
   resumedFrom: string | null;
+  /** When it was claimed, by the database's clock. */
+  at: string;
+  /** It has jobs that went before it, or children. */
+  depends: boolean;
 }
 
 /** What a claim of queues with limits gave, and when there may be more. */
@@ -130,11 +139,41 @@ export interface LimitedClaim {
   lookAgainMs: number | null;
 }
 
+/** What a suspended attempt waits for; several of one kind at once. `detail` is one readable sentence. */
+export type SuspendWait = { detail: string } & (
+  | { kind: 'REVIEW'; approvalIds: readonly string[] }
+  /** New ones by their length, those that an earlier attempt began by their end (RFC 3339). */
+  | { kind: 'SLEEP'; sleeps: readonly { key: string; delayMs: number | null; until: string | null }[] }
+  | { kind: 'CHILDREN' }
+);
+
+/** An approval that a running attempt opens. */
+export interface ApprovalOpening extends ShownApproval {
+  jobId: string;
+  attempt: number;
+  key: string;
+  /** Null: it does not expire. */
+  expiresInMs: number | null;
+}
+
+/** Jobs that a running attempt submits together with the checkpoint that keeps it from submitting them again. */
+export interface JobsFromHandler {
+  jobId: string;
+  attempt: number;
+  epoch: number;
+  key: string;
+  /** `CHILDREN`: children that the job may wait for, `CANCEL_SIBLINGS`: which end together. `null`: one job on its own. */
+  children: 'CONTINUE' | 'CANCEL_SIBLINGS' | null;
+  jobs: readonly { request: SubmitRequest; definition: TaskDefinition | null }[];
+}
+
 /** How an attempt ended, as its worker says. */
 export interface AttemptEnd {
   jobId: string;
   attempt: number;
-  outcome: Exclude<AttemptOutcome, 'SUSPENDED'>;
+  outcome: AttemptOutcome;
+  /** SUSPENDED: what for. */
+  wait?: SuspendWait | null;
   /** SUCCEEDED: JSON text, or null for "no result". */
   result?: string | null;
   resultDigest?: string | null;
@@ -258,6 +297,24 @@ export interface ExecutionEngine extends ArtifactVerbs {
     attempt: number,
     fn: (tx: Tx) => Promise<CheckpointWrite>,
   ): Promise<{ data: unknown; existed: boolean }>;
+  /**
+   * Opens an approval; when the key has one, that is given. `state` may already be decided. @throws LeaseLost
+   */
+  openApproval(opening: ApprovalOpening): Promise<{ id: string; expiresAt: string | null; state: string }>;
+  /**
+   * Submits jobs exactly once, with the checkpoint of `key`; a second call gives the ids of the first. Stored ids, in order.
+   * @throws LeaseLost, InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, NotFound; `path` is `jobs[i]`
+   */
+  submitFromHandler(from: JobsFromHandler): Promise<string[]>;
+  /**
+   * Submits a job in a handler's open transaction: it exists if and only if that commits, and starts with the next poll.
+   * Its stored id. @throws as `submit`
+   */
+  submitWithin(tx: unknown, parentId: string, job: JobsFromHandler['jobs'][number]): Promise<string>;
+  /** How jobs stand, in the order of their ids (stored form); those that are gone are left out. */
+  outcomes(jobIds: readonly string[]): Promise<OutcomeRow[]>;
+  /** How the jobs stand that this one depends on, in the order in which they were given. */
+  dependencies(jobId: string): Promise<OutcomeRow[]>;
   /** The abort signal fired in the handler: one more rung of the ladder, once. */
   cancelDelivered(jobId: string, attempt: number): Promise<void>;
   appendLogs(lines: readonly LogWrite[]): Promise<void>;
@@ -269,6 +326,8 @@ export interface ExecutionEngine extends ArtifactVerbs {
 export interface MaintenanceEngine {
   /** Due SCHEDULED and RETRYING jobs become QUEUED. `nextDueMs`: until the next known due time, null when none. */
   stage(): Promise<{ staged: number; nextDueMs: number | null }>;
+  /** Schedules that are due submit their jobs. `nextDueMs`: until the next one is due, null when none will be. */
+  fire(): Promise<{ fired: number; nextDueMs: number | null }>;
   /** Workers past their lease become LOST, their jobs go back; jobs that do not advance end their attempt. */
   rescue(): Promise<{ lostWorkers: number; rescued: number }>;
   /**
@@ -278,6 +337,8 @@ export interface MaintenanceEngine {
   recover(): Promise<{ lostWorkers: number; rescued: number }>;
   /** Tells dependants, parents, children and keys what a process that died had left to be told. */
   followUp(): Promise<{ done: number }>;
+  /** Ends approvals whose time is over. `nextDueMs`: until the next known one, null when none expires. */
+  expire(): Promise<{ expired: number; nextDueMs: number | null }>;
   /** Removes what is past its retention. */
   prune(): Promise<{ pruned: number }>;
   /** Folds count deltas. */

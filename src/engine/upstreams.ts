@@ -1,7 +1,7 @@
 import { satisfies } from '../core/dependency.ts';
 import { NotFound } from '../core/errors.ts';
 import { publicId } from '../core/ids.ts';
-import { isTerminal } from '../core/state.ts';
+import { isTerminal, type JobState } from '../core/state.ts';
 import type { JobLinks, NewJob } from '../db/transitions/submit.ts';
 import type { Executor } from '../db/types.ts';
 import { addFollowups, lockUpstreams } from '../db/writes/upstreams.ts';
@@ -16,25 +16,30 @@ export interface Resolved {
   jobs: NewJob[];
   /** Upstream jobs that have ended otherwise than their dependants need: to be followed up after the commit. */
   ended: string[];
+  /** Of all that were locked. */
+  states: ReadonlyMap<string, JobState>;
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Locks the upstream jobs of those about to be written in this transaction, and says which of them hold them up. Ids in
- * `fresh` are written by the same statement and not looked for.
+ * `fresh` are written by the same statement and not looked for; those in `also` are locked in the same round.
  * @throws NotFound that names an upstream job which the tenant does not have
  */
 export async function resolveUpstreams(
   tx: Executor,
+  tenant: string,
   placed: readonly PlacedJob[],
-  fresh: ReadonlySet<string> = new Set(),
+  { fresh = NONE, also = [] }: { fresh?: ReadonlySet<string>; also?: readonly string[] } = {},
 ): Promise<Resolved> {
-  const ids = new Set<string>();
+  const ids = new Set<string>(also);
   for (const { job } of placed) {
     for (const { upstreamId } of job.links?.dependsOn ?? []) if (!fresh.has(upstreamId)) ids.add(upstreamId);
   }
   const jobs = placed.map(({ job }) => job);
-  if (ids.size === 0) return { jobs, ended: [] };
-  const states = await lockUpstreams(tx, (placed[0] as PlacedJob).job.tenant, [...ids]);
+  if (ids.size === 0) return { jobs, ended: [], states: new Map() };
+  const states = await lockUpstreams(tx, tenant, [...ids]);
   const ended = new Set<string>();
   const resolved = placed.map(({ job, path }) => {
     if (job.links === null || job.links.dependsOn.length === 0) return job;
@@ -49,5 +54,5 @@ export async function resolveUpstreams(
     return { ...job, links: { ...job.links, dependsOn } satisfies JobLinks };
   });
   if (ended.size > 0) await addFollowups(tx, [...ended]);
-  return { jobs: resolved, ended: [...ended] };
+  return { jobs: resolved, ended: [...ended], states };
 }

@@ -65,10 +65,15 @@ const PageInfo = builder.objectRef<Connection<any>>('PageInfo').implement({
   }),
 });
 
-/** Defines `<name>Connection` and `<name>Edge` over a type. */
+/** Defines `<name>Connection` and its edges over a type. */
 // biome-ignore lint/suspicious/noExplicitAny: Pothos's ref carries the whole builder in its first parameter
-export function connectionType<T>(name: string, node: ObjectRef<any, T, any>, things: string) {
-  const edge = builder.objectRef<{ cursor: string; node: T }>(`${name}Edge`).implement({
+export function connectionType<T>(
+  name: string,
+  node: ObjectRef<any, T, any>,
+  things: string,
+  edgeName = `${name}Edge`,
+) {
+  const edge = builder.objectRef<{ cursor: string; node: T }>(edgeName).implement({
     description: `One of the ${things} of a page, with its place.`,
     fields: (t) => ({
       cursor: t.exposeString('cursor', {

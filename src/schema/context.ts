@@ -1,7 +1,10 @@
 import type { Executor } from '../db/types.ts';
 import type { ArtifactsEngine } from '../engine/artifacts.ts';
+import type { BulkEngine } from '../engine/bulk-types.ts';
+import type { GraphsEngine } from '../engine/graph-types.ts';
 import type { LiveHub } from '../engine/live/types.ts';
 import type { QueuesEngine } from '../engine/queue-types.ts';
+import type { SchedulesEngine } from '../engine/schedule-types.ts';
 import type { Caller, JobsEngine } from '../engine/types.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
@@ -14,8 +17,11 @@ export interface Viewer extends Caller {
 /** What resolvers work with; made once per process. */
 export interface SchemaDeps {
   jobs: JobsEngine;
+  graphs: GraphsEngine;
+  bulk: BulkEngine;
   queues: QueuesEngine;
   artifacts: Pick<ArtifactsEngine, 'link'>;
+  schedules: SchedulesEngine;
   live: LiveHub;
   read: Executor;
   /** How long finished jobs are kept, in milliseconds. */

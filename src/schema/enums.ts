@@ -1,4 +1,11 @@
-import { CHECKPOINT_KINDS, type CheckpointKind, type WorkerState } from '../core/job.ts';
+import {
+  CHECKPOINT_KINDS,
+  type CheckpointKind,
+  DEPENDENCY_POLICIES,
+  type DependencyPolicy,
+  type WorkerState,
+} from '../core/job.ts';
+import { OVERLAP_POLICIES, type OverlapPolicy } from '../core/schedule.ts';
 import { ATTEMPT_OUTCOMES, type AttemptOutcome, JOB_STATES, type JobState } from '../core/state.ts';
 import { JOB_ORDERS, type JobOrder } from '../db/reads/job-list.ts';
 import { builder } from './builder.ts';
@@ -148,7 +155,28 @@ export const KeyScopeEnum = enumOf(
   },
 );
 
+export const OverlapPolicyEnum = enumOf<OverlapPolicy>(
+  'OverlapPolicy',
+  'What happens when a schedule is due while its last job is unfinished.',
+  OVERLAP_POLICIES,
+  {
+    SKIP: 'No job for this time.',
+    ALLOW: 'Another job.',
+  },
+);
+
 export const BackoffTypeEnum = enumOf('BackoffType', 'How waits between attempts grow.', ['FIXED', 'EXPONENTIAL'], {
   FIXED: 'They do not: always `delay`.',
   EXPONENTIAL: '`delay × factor^(n−1)` before the n-th retry.',
 });
+
+export const DependencyPolicyEnum = enumOf<DependencyPolicy>(
+  'DependencyPolicy',
+  'What a job that did not complete does to those that depend on it. Closed.',
+  DEPENDENCY_POLICIES,
+  {
+    CANCEL: 'The dependant is CANCELED; when the other one is retried, it waits again.',
+    FAIL: 'The dependant is FAILED with DEPENDENCY_FAILED.',
+    CONTINUE: 'The dependant runs all the same.',
+  },
+);

@@ -20,11 +20,11 @@ import { Job } from './refs.ts';
  * all others as top-level errors with a code. A member is an error in a wrapper: an Error that is returned as it is
  * would be taken for one that was thrown.
  */
-interface Refusal<E extends WaymarkError = WaymarkError> {
+export interface Refusal<E extends WaymarkError = WaymarkError> {
   refused: E;
 }
 
-const UserError = builder.interfaceRef<Refusal>('UserError').implement({
+export const UserError = builder.interfaceRef<Refusal>('UserError').implement({
   description: 'An expected failure. Nothing was changed.',
   resolveType: (value) => (value as Refusal).refused.name,
   fields: (t) => ({
@@ -35,7 +35,7 @@ const UserError = builder.interfaceRef<Refusal>('UserError').implement({
     }),
     path: t.string({
       nullable: true,
-      description: 'Where in a bulk call it happened (`inputs[17]`), else null.',
+      description: 'Where in a bulk or graph call it happened (`inputs[17]`, `nodes.b`), else null.',
       resolve: ({ refused }) => refused.path ?? null,
     }),
   }),
@@ -128,7 +128,7 @@ async function existingJob(context: SchemaContext, id: string) {
 
 /** A class of expected errors with its GraphQL type. */
 // biome-ignore lint/suspicious/noExplicitAny: members of a union have unlike shapes
-type Member = { class: abstract new (...args: any[]) => WaymarkError; type: ObjectRef<any, any, any> };
+export type Member = { class: abstract new (...args: any[]) => WaymarkError; type: ObjectRef<any, any, any> };
 
 /** Members for result unions. */
 export const expected = {
@@ -149,9 +149,9 @@ export function resultType<Payload extends object>(
   description: string,
   // biome-ignore lint/suspicious/noExplicitAny: Pothos's ref carries the whole builder in its first parameter
   payload: ObjectRef<any, Payload, any>,
-  members: readonly (keyof typeof expected)[],
+  members: readonly (keyof typeof expected | Member)[],
 ) {
-  const list: Member[] = members.map((m) => expected[m]);
+  const list: Member[] = members.map((m) => (typeof m === 'string' ? expected[m] : m));
   const type = builder.unionType(name, {
     description,
     types: [payload, ...list.map((m) => m.type)],

@@ -8,7 +8,7 @@ import type { EventPage } from './event.ts';
 import { badCursor, badInput, decodeCursor, encodeCursor, isStoredId, type PageArgs, readPageArgs } from './paging.ts';
 
 /** Pages of what belongs to one job; for a list of jobs the loaders make one statement of them. */
-async function page<Row, Key extends string | number>(
+export async function page<Row, Key extends string | number>(
   args: PageArgs,
   of: {
     list: string;

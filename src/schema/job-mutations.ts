@@ -43,7 +43,7 @@ function jobPayload(name: string, description: string) {
   });
 }
 
-const SubmitJobResult = resultType('SubmitJobResult', 'What came of `submitJob`.', SubmitJobPayload, [
+export const SubmitJobResult = resultType('SubmitJobResult', 'What came of `submitJob`.', SubmitJobPayload, [
   'InvalidInput',
   'UnknownTask',
   'IdempotencyConflict',
@@ -84,6 +84,11 @@ const CancelJobInput = builder.inputType('CancelJobInput', {
     id: t.id({ required: true, description: 'The job.' }),
     reason: t.string({ description: 'For people, at most 500 characters; kept with the job.' }),
     expectedRun: t.int({ description: 'Only if the job is still in this run, else InvalidTransition.' }),
+    cascade: t.boolean({
+      defaultValue: true,
+      description:
+        'Whether its unfinished children are canceled with it. Jobs that depend on it go by the policy of their dependency in any case.',
+    }),
   }),
 });
 

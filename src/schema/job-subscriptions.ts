@@ -3,14 +3,11 @@ import type { JobsChanged as JobsChangedMessage } from '../engine/live/types.ts'
 import { builder } from './builder.ts';
 import { freshLoaders, sharedLoaders } from './context.ts';
 import { JobEvent } from './event.ts';
+import { readInterval } from './interval.ts';
 import { JobFilterInput, toFilter } from './job-filter.ts';
 import { liveFilter } from './live-filter.ts';
 import { badInput } from './paging.ts';
 import { Job } from './refs.ts';
-
-/** The shortest interval between two messages of a list. */
-const MIN_INTERVAL_MS = 50;
-const MAX_INTERVAL_MS = 60 * 60_000;
 
 const JobsChanged = builder.objectRef<JobsChangedMessage>('JobsChanged').implement({
   description: 'What a list has to know.',
@@ -85,10 +82,7 @@ builder.subscriptionFields((t) => ({
       }),
     },
     subscribe: (_, args, { live, caller }) => {
-      const minIntervalMs = args.minInterval ?? 250;
-      if (minIntervalMs < MIN_INTERVAL_MS || minIntervalMs > MAX_INTERVAL_MS) {
-        throw badInput('minInterval', 'must be from 50ms to 1h');
-      }
+      const minIntervalMs = readInterval(args.minInterval);
       return live.jobsChanged(caller, {
         filter: liveFilter(toFilter(args.filter)),
         minIntervalMs,

@@ -11,7 +11,7 @@ import { attemptsPage, checkpointsPage, eventsPage, logsPage } from './job-belon
 import { Cancellation, errorOf, JobError, Progress } from './job-parts.ts';
 import { LogLineConnection } from './log-line.ts';
 import { Node } from './node.ts';
-import { Job, Worker } from './refs.ts';
+import { Job, Schedule, Worker } from './refs.ts';
 import { WaitingOn, waitingOn } from './waiting.ts';
 
 /** What the viewer may do with a job now, by the state machine. */
@@ -63,6 +63,12 @@ Job.implement({
       resolve: (job, _, context) => context.loaders.input.load(job.id),
     }),
     submittedBy: t.exposeString('submittedBy', { description: 'Actor who handed it in: `user:ada`.' }),
+    schedule: t.field({
+      type: Schedule,
+      nullable: true,
+      description: 'What handed it in, when a schedule did; null once that is removed.',
+      resolve: (job, _, { loaders }) => (job.scheduleId === null ? null : loaders.schedule.load(job.scheduleId)),
+    }),
     concurrencyKey: t.exposeString('concurrencyKey', {
       nullable: true,
       description: 'Of jobs with the same key one at a time is run.',

@@ -2,6 +2,7 @@ import DataLoader from 'dataloader';
 import type { ArtifactRow } from '../core/artifact.ts';
 import type { JobErrorData, JobEvent } from '../core/event.ts';
 import type { AttemptRow, CheckpointRow, JobRow, QueueRow, WorkerRow } from '../core/job.ts';
+import type { ScheduleRow } from '../core/schedule.ts';
 import { artifactsByNames, artifactsOfJobs } from '../db/reads/artifacts.ts';
 import { attemptsOfJobs, countAttempts, errorsOfAttempts } from '../db/reads/attempts.ts';
 import type { BelongingsWindow } from '../db/reads/belongings.ts';
@@ -13,10 +14,13 @@ import { jobsOfWorkers } from '../db/reads/jobs.ts';
 import { countLogs, type LogRow, logsOfJobs } from '../db/reads/logs.ts';
 import { type PayloadKind, payloadsOfJobs } from '../db/reads/payloads.ts';
 import { countRunningOfQueues, oldestQueued, queuesByIds, runningOfQueues } from '../db/reads/queues.ts';
-import { type TaskRow, tasksByIds } from '../db/reads/tasks.ts';
+import { schedulesByIds } from '../db/reads/schedules.ts';
+import { type TaskRow, tasksByIds, tasksByNames } from '../db/reads/tasks.ts';
 import { aheadOfJobs, healthOfJobs, type QueuedReason, queuedReasons } from '../db/reads/waiting.ts';
 import { allWorkers, workersByIds } from '../db/reads/workers.ts';
 import type { Executor } from '../db/types.ts';
+import { byKey, fromMap, groupBy, pages } from './batching.ts';
+import { createGraphLoaders } from './graph-loaders.ts';
 
 /** One job's window of events. */
 export interface EventsWindow {
@@ -32,38 +36,6 @@ export interface EventsWindow {
 export type Loaders = ReturnType<typeof createLoaders>;
 
 export function createLoaders(db: Executor, tenant: string) {
-  /** One value per key, by a read that leaves out what it does not find. */
-  function byKey<K, Row, V>(read: (keys: readonly K[]) => Promise<readonly Row[]>, keyOf: (row: Row) => K, none: V) {
-    return new DataLoader<K, Row | V>(async (keys) => {
-      const rows = new Map((await read(keys)).map((row) => [keyOf(row), row]));
-      return keys.map((key) => rows.get(key) ?? none);
-    });
-  }
-
-  function fromMap<V, N>(read: (keys: readonly string[]) => Promise<Map<string, V>>, none: N) {
-    return new DataLoader<string, V | N>(async (keys) => {
-      const found = await read(keys);
-      return keys.map((key) => found.get(key) ?? none);
-    });
-  }
-
-  /** Rows of many jobs at once; one loader per window, since a batch shares its window. */
-  function pages<W, Row extends { jobId: string }>(read: (ids: readonly string[], window: W) => Promise<Row[]>) {
-    const loaders = new Map<string, DataLoader<string, Row[]>>();
-    return (jobId: string, window: W): Promise<Row[]> => {
-      const name = JSON.stringify(window);
-      let loader = loaders.get(name);
-      if (!loader) {
-        loader = new DataLoader<string, Row[]>(async (ids) => {
-          const groups = groupBy(await read(ids, window), (row) => row.jobId);
-          return ids.map((id) => groups.get(id) ?? []);
-        });
-        loaders.set(name, loader);
-      }
-      return loader.load(jobId);
-    };
-  }
-
   const payload = (kind: PayloadKind) => fromMap((ids) => payloadsOfJobs(db, tenant, kind, ids), null);
   let workers: Promise<WorkerRow[]> | undefined;
   let counters: Promise<CounterRow[]> | undefined;
@@ -84,11 +56,22 @@ export function createLoaders(db: Executor, tenant: string) {
       (row: QueueRow) => row.id,
       null,
     ),
+    schedule: byKey(
+      (ids: readonly string[]) => schedulesByIds(db, tenant, ids),
+      (row: ScheduleRow) => row.id,
+      null,
+    ),
+    taskNamed: byKey(
+      (names: readonly string[]) => tasksByNames(db, names),
+      (row: TaskRow) => row.name,
+      null,
+    ),
     task: byKey(
       (ids: readonly string[]) => tasksByIds(db, ids),
       (row: TaskRow) => row.id,
       null,
     ),
+    ...createGraphLoaders(db, tenant),
     input: payload('input'),
     result: payload('result'),
     health: fromMap((ids) => healthOfJobs(db, tenant, ids), 'OK'),
@@ -178,14 +161,4 @@ function artifactKey(a: { jobId: string; name: string }): string {
 
 function checkpointKey(c: { jobId: string; key: string }): string {
   return `${c.jobId} ${c.key}`;
-}
-
-function groupBy<Row, K>(rows: readonly Row[], keyOf: (row: Row) => K): Map<K, Row[]> {
-  const groups = new Map<K, Row[]>();
-  for (const row of rows) {
-    const group = groups.get(keyOf(row));
-    if (group) group.push(row);
-    else groups.set(keyOf(row), [row]);
-  }
-  return groups;
 }

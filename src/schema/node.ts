@@ -1,17 +1,21 @@
+import type { GraphRow } from '../core/graph.ts';
 import { type IdKind, parseAnyId, publicId } from '../core/ids.ts';
 import type { JobRow, QueueRow, WorkerRow } from '../core/job.ts';
+import type { ScheduleRow } from '../core/schedule.ts';
 import type { TaskRow } from '../db/reads/tasks.ts';
 import { builder } from './builder.ts';
 import type { SchemaContext } from './context.ts';
 import { PAGE_SIZE } from './cost.ts';
 import { badInput } from './paging.ts';
 
-type NodeRow = JobRow | WorkerRow | QueueRow | TaskRow;
+type NodeRow = GraphRow | JobRow | WorkerRow | QueueRow | ScheduleRow | TaskRow;
 
 /** Rows carry no type name. What tells them apart is a field that only one of them has. */
 function kindOf(row: NodeRow): IdKind {
   if ('lastSeq' in row) return 'Job';
   if ('slots' in row) return 'Worker';
+  if ('cron' in row) return 'Schedule';
+  if ('edges' in row) return 'Graph';
   return 'definition' in row ? 'Task' : 'Queue';
 }
 
@@ -32,8 +36,12 @@ async function load(context: SchemaContext, id: string, argument: string): Promi
   switch (kind) {
     case 'Job':
       return loaders.job.load(uuid);
+    case 'Graph':
+      return loaders.graph.load(uuid);
     case 'Worker':
       return loaders.worker.load(uuid);
+    case 'Schedule':
+      return loaders.schedule.load(uuid);
     case 'Queue':
       return loaders.queue.load(uuid);
     case 'Task':

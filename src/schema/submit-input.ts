@@ -1,8 +1,10 @@
 import { type Backoff, parseBackoff } from '../core/backoff.ts';
+import { MAX_UPSTREAMS } from '../core/dependency.ts';
 import { InvalidInput } from '../core/errors.ts';
+import { parseId } from '../core/ids.ts';
 import type { SubmitRequest } from '../engine/types.ts';
 import { builder } from './builder.ts';
-import { BackoffTypeEnum, KeyScopeEnum } from './enums.ts';
+import { BackoffTypeEnum, DependencyPolicyEnum, KeyScopeEnum } from './enums.ts';
 
 const BackoffInput = builder.inputType('BackoffInput', {
   description: 'How long a failed job waits before its next attempt.',
@@ -12,6 +14,18 @@ const BackoffInput = builder.inputType('BackoffInput', {
     factor: t.float({ defaultValue: 2, description: 'EXPONENTIAL: what the wait is multiplied by each time, 1…100.' }),
     max: t.field({ type: 'Duration', description: 'Longest wait, before jitter. Default: no limit.' }),
     jitter: t.float({ defaultValue: 0.2, description: 'Share of the wait that is random, 0…1: 0.2 is ±20 %.' }),
+  }),
+});
+
+const DependencyInput = builder.inputType('DependencyInput', {
+  description: 'A job that goes first.',
+  fields: (t) => ({
+    jobId: t.id({ required: true, description: 'The job; one that the caller has not is NotFound.' }),
+    policy: t.field({
+      type: DependencyPolicyEnum,
+      defaultValue: 'CANCEL',
+      description: 'What becomes of the new job when that one does not complete.',
+    }),
   }),
 });
 
@@ -35,6 +49,10 @@ export const SubmitJobInput = builder.inputType('SubmitJobInput', {
     delay: t.field({ type: 'Duration', description: 'Not before this time has passed. Not with `runAt`.' }),
     maxAttempts: t.int({ description: 'Budget of attempts, 1…1000.' }),
     timeout: t.field({ type: 'Duration', description: 'Longest time of one attempt.' }),
+    dependsOn: t.field({
+      type: [DependencyInput],
+      description: `Jobs that go first, at most ${MAX_UPSTREAMS}, each once: until they are done this one is DEFERRED. What has been done already holds nothing up. In a graph: jobs outside of it.`,
+    }),
     concurrencyKey: t.string({ description: 'Of jobs with the same key one at a time is run.' }),
     backoff: t.field({ type: BackoffInput, description: 'Waits between attempts.' }),
     keyScope: t.field({
@@ -50,15 +68,20 @@ type Given = typeof SubmitJobInput.$inferInput;
 /**
  * The request in stored units.
  * @param path prefix of paths in errors: `inputs[17]`, or undefined for a single submit
- * @throws InvalidInput
+ * @throws InvalidInput, BAD_USER_INPUT for an id that is none
  */
 export function toSubmitRequest(given: Given, path?: string): SubmitRequest {
-  const { backoff, delay, timeout, ...rest } = given;
+  const { backoff, delay, timeout, dependsOn, ...rest } = given;
   return {
     ...rest,
     delayMs: delay ?? null,
     timeoutMs: timeout ?? null,
     backoff: backoff ? toBackoff(backoff, path) : null,
+    dependsOn:
+      dependsOn?.map(({ jobId, policy }, i) => ({
+        jobId: parseId('Job', jobId, `${path ?? 'input'}.dependsOn[${i}].jobId`),
+        policy: policy ?? null,
+      })) ?? null,
   };
 }
 

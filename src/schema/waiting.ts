@@ -5,6 +5,7 @@ import { type WaitingKind, WaitingKindEnum } from './enums.ts';
 import { badInput } from './paging.ts';
 import { Job } from './refs.ts';
 import type { WaitedFor } from './waited-for.ts';
+import { childrenDetail, dependenciesDetail, headOfKey, unfinished } from './waiting-jobs.ts';
 import { holdersOfLimit, limitDetail } from './waiting-limits.ts';
 
 /** Why a job is not running. */
@@ -15,11 +16,15 @@ export interface Waiting {
   until: Timestamp | null;
 }
 
-/** Why a job is not running, or null while it runs or has ended. Only a job in line needs to be looked up. */
+/**
+ * Why a job is not running, or null while it runs or has ended. Only jobs in line and those that wait for others need to
+ * be looked up.
+ */
 export async function waitingOn(job: JobRow, context: SchemaContext): Promise<Waiting | null> {
   const because = (kind: WaitingKind, detail: string, until: Timestamp | null = null) => ({ job, kind, detail, until });
   switch (job.state) {
     case 'SCHEDULED':
+      if (job.waitingKind === 'SLEEP') return because('SLEEP', `Sleeps until ${toIso(job.runAt)}.`, job.runAt);
       return because('DUE_TIME', `Its time comes at ${toIso(job.runAt)}.`, job.runAt);
     case 'RETRYING': {
       const left = job.maxAttempts - job.failures;
@@ -27,7 +32,9 @@ export async function waitingOn(job: JobRow, context: SchemaContext): Promise<Wa
       return because('RETRY_DELAY', detail, job.runAt);
     }
     case 'DEFERRED':
-      return because('DEPENDENCIES', 'Jobs that it waits for are not finished.');
+      return job.waitingKind === 'CHILDREN'
+        ? because('CHILDREN', await childrenDetail(job, context))
+        : because('DEPENDENCIES', await dependenciesDetail(job, context));
     case 'WAITING_FOR_REVIEW':
       return because('REVIEW', 'People have to decide.');
     case 'QUEUED':
@@ -62,7 +69,12 @@ async function inLine(
 }
 
 /** Kinds of waiting that other jobs bring about. */
-const WAITED_FOR: Partial<Record<WaitingKind, WaitedFor>> = { MAX_RUNNING: holdersOfLimit };
+const WAITED_FOR: Partial<Record<WaitingKind, WaitedFor>> = {
+  DEPENDENCIES: unfinished('DEPENDENCY'),
+  CHILDREN: unfinished('CHILD'),
+  MAX_RUNNING: holdersOfLimit,
+  CONCURRENCY_KEY: headOfKey,
+};
 
 export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
   description: 'Why a job is not running now.',
@@ -77,7 +89,7 @@ export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
     }),
     jobs: t.field({
       type: [Job],
-      description: 'Unfinished dependencies or children, or the jobs that hold the limit. Empty for other kinds.',
+      description: 'Unfinished dependencies or children, the jobs that hold the limit, or the one that has the concurrency key. Empty for other kinds.',
       args: { first: t.arg.int({ defaultValue: 10, description: 'At most so many, from 0 to 100.' }) },
       resolve: async (w, { first }, context) => {
         if (first != null && (first < 0 || first > 100)) throw badInput('first', `must be from 0 to 100, not ${first}`);

@@ -5,7 +5,7 @@ import { type AbortKind, isAttemptAborted, isRetryLater, type RetryLater } from 
 import { publicId } from '../core/ids.ts';
 import { MAX_TEXT } from '../core/job.ts';
 import { jsonDigest, storableText } from '../core/json.ts';
-import type { AttemptEnd } from '../engine/types.ts';
+import type { AttemptEnd, SuspendWait } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { errorRecord, errorText, hasBrand, type OwnErrorCode, ownErrorRecord } from './error-record.ts';
 import { fromJsonText, toJsonText } from './to-json.ts';
@@ -15,6 +15,8 @@ export type Ending =
   | { kind: 'returned'; value: unknown }
   | { kind: 'threw'; error: unknown }
   | { kind: 'refused'; code: OwnErrorCode; message: string }
+  /** It waits, and holds nothing meanwhile. */
+  | { kind: 'suspended'; wait: SuspendWait }
   /** It ended in a thread of its own, where this was made of it; null: it lost its job. */
   | { kind: 'recorded'; end: AttemptEnd | null };
 
@@ -29,6 +31,8 @@ export function endOfAttempt(attempt: Attempt, ending: Ending, maxResultBytes: n
       return endOfReturn(attempt, ending.value, maxResultBytes);
     case 'refused':
       return failed(attempt, ownErrorRecord(ending.code, ending.message, attempt.job.attempt, new Date()));
+    case 'suspended':
+      return { ...idsOf(attempt), outcome: 'SUSPENDED', wait: ending.wait };
     case 'recorded':
       return ending.end;
     case 'threw':

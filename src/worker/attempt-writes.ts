@@ -2,10 +2,11 @@ import type { ArtifactRow } from '../core/artifact.ts';
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { NonRetryableError } from '../core/handler-errors.ts';
 import type { CheckpointKind, CheckpointRow, ErrorSample } from '../core/job.ts';
+import type { OutcomeRow } from '../core/outcome.ts';
 import type { ProgressReport } from '../core/progress.ts';
 import type { UserTx } from '../db/types.ts';
 import type { ArtifactWrite } from '../engine/artifacts.ts';
-import type { CheckpointWrite, ExecutionEngine } from '../engine/types.ts';
+import type { ApprovalOpening, CheckpointWrite, ExecutionEngine, JobsFromHandler } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { insideTransaction } from './inside-transaction.ts';
 import type { Carried, ProgressTrack } from './progress-flusher.ts';
@@ -34,11 +35,25 @@ export interface Saved {
   existed: boolean;
 }
 
+type OpenedApproval = Awaited<ReturnType<ExecutionEngine['openApproval']>>;
+
 /** A user's transaction that fails after this long was ended by its limit of 30 s, and likely will be again. */
 const SLOW_MS = 25_000;
 const MAX_TOO_SLOW = 2;
 
-type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction' | 'storeArtifact'>;
+/** The verbs of the engine by which a handler writes. */
+export type HandlerVerbs = Pick<
+  ExecutionEngine,
+  | 'checkpoints'
+  | 'saveCheckpoint'
+  | 'transaction'
+  | 'storeArtifact'
+  | 'openApproval'
+  | 'submitFromHandler'
+  | 'submitWithin'
+  | 'outcomes'
+  | 'dependencies'
+>;
 
 /**
  * What one attempt reads and writes about its job. Every write is fenced by the attempt's number, so it is repeated while
@@ -46,7 +61,7 @@ type Saves = Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transacti
  */
 export class AttemptWrites {
   readonly #attempt: Attempt;
-  readonly #execution: Saves;
+  readonly #execution: HandlerVerbs;
   readonly #track: ProgressTrack;
   readonly #trouble: Trouble;
   readonly #maxBytes: number;
@@ -55,7 +70,7 @@ export class AttemptWrites {
   constructor(
     attempt: Attempt,
     o: {
-      execution: Saves;
+      execution: HandlerVerbs;
       track: ProgressTrack;
       trouble: Trouble;
       maxCheckpointBytes: number;
@@ -105,6 +120,33 @@ export class AttemptWrites {
   /** What is saved under a key now, read anew. */
   async reread(key: string): Promise<CheckpointRow | undefined> {
     return (await this.#read()).get(key);
+  }
+
+  /** Opens an approval of the key, or gives the one that is there. */
+  openApproval(opening: Omit<ApprovalOpening, 'jobId' | 'attempt'>): Promise<OpenedApproval> {
+    const { id, attempt } = this.#attempt.job;
+    return this.#fenced(() => this.#execution.openApproval({ ...opening, jobId: id, attempt }));
+  }
+
+  /** Submits jobs together with the checkpoint of their key, once whatever is repeated. Stored ids, in order. */
+  submitJobs(from: Pick<JobsFromHandler, 'key' | 'children' | 'jobs'>): Promise<string[]> {
+    const { id, attempt, epoch } = this.#attempt.job;
+    return this.#fenced(() => this.#execution.submitFromHandler({ ...from, jobId: id, attempt, epoch }));
+  }
+
+  /** Submits a job in the handler's open transaction. Its stored id. */
+  submitWithin(tx: unknown, job: JobsFromHandler['jobs'][number]): Promise<string> {
+    return this.#execution.submitWithin(tx, this.#attempt.job.id, job);
+  }
+
+  /** How jobs stand, by stored id. */
+  outcomes(jobIds: readonly string[]): Promise<OutcomeRow[]> {
+    return this.#fenced(() => this.#execution.outcomes(jobIds));
+  }
+
+  /** How the jobs stand that went before this one. */
+  dependencies(): Promise<OutcomeRow[]> {
+    return this.#fenced(() => this.#execution.dependencies(this.#attempt.job.id));
   }
 
   /** Saves one checkpoint; it is durable when this returns. Its `data` is the JSON form, on the first run too. */

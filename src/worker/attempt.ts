@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type AbortKind, AttemptAborted } from '../core/handler-errors.ts';
 import { publicId } from '../core/ids.ts';
 import type { AnyTask } from '../core/task.ts';
-import type { ClaimedJob } from '../engine/types.ts';
+import type { ClaimedJob, SuspendWait } from '../engine/types.ts';
 import { monotonicMs } from './timing.ts';
 
 /** Kinds of abort after which the job belongs to somebody else: nothing may be written about it. */
@@ -50,6 +50,7 @@ export class Attempt {
   #advancedAt = this.startedAt;
   #givenUp = false;
   readonly #whenGivenUp: (() => void)[] = [];
+  #whenSuspended: ((wait: SuspendWait) => void) | null = null;
   /** Resolves when `cancelDelivered` was told to the store, or could not be. */
   cancelDelivery: Promise<void> | null = null;
 
@@ -126,6 +127,16 @@ export class Attempt {
   onGivenUp(listener: () => void): void {
     if (this.#givenUp) listener();
     else this.#whenGivenUp.push(listener);
+  }
+
+  /** The handler waits, and nothing else of it is under way. Does nothing once the attempt is over. */
+  suspend(wait: SuspendWait): void {
+    if (!this.#over) this.#whenSuspended?.(wait);
+  }
+
+  /** Calls `listener` when the handler waits for people, time or children. One listener. */
+  onSuspended(listener: (wait: SuspendWait) => void): void {
+    this.#whenSuspended = listener;
   }
 
   /** Fires the handler's signal; a second call only adds that the job is lost, if `kind` says so. */

@@ -1,8 +1,14 @@
 import type { ArtifactData } from '../artifacts/gather.ts';
 import type { ArtifactRecord } from '../core/artifact.ts';
 import type { Jsonify, JsonValue } from '../core/json.ts';
+import type { Outcome } from '../core/outcome.ts';
 import type { ProgressReport } from '../core/progress.ts';
+import type { StandardSchemaV1 } from '../core/standard-schema.ts';
+import type { AnyTask, InputOf, SubmitArgs, Task } from '../core/task.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
+import type { SubmitJobOptions } from '../engine/submit-options.ts';
+import type { ApprovalOptions, Approved, Rejected } from './approval.ts';
+import type { ChildOutcomes, ChildResults, ChildSpecs } from './children.ts';
 
 export interface StepOptions {
   /** Aborts the step's signal and rejects with StepTimeoutError (retryable). */
@@ -103,6 +109,52 @@ export interface HandlerContext<Stage extends string = string> {
    * @throws NonRetryableError ARTIFACT_TOO_LARGE where the limit of the store is passed, INVALID_ARTIFACT
    */
   artifact(name: string, data: ArtifactData, options?: ArtifactOptions): Promise<ArtifactRecord>;
+  /**
+   * Asks people, and suspends the job in WAITING_FOR_REVIEW without holding a slot. A rejection throws
+   * ApprovalRejectedError unless `onReject: "return"`. Several may be open at once (`Promise.all`): the job goes on with each
+   * answer.
+   */
+  approval<
+    S extends StandardSchemaV1 | undefined = undefined,
+    const X extends 'fail' | 'reject' | 'approve' = 'fail',
+    const J extends 'throw' | 'return' = 'throw',
+  >(
+    key: string,
+    options: ApprovalOptions<S, X, J>,
+  ): Promise<
+    | Approved<
+        | (S extends StandardSchemaV1 ? StandardSchemaV1.InferOutput<S> : JsonValue)
+        | (X extends 'approve' ? null : never)
+      >
+    | (J extends 'return' ? Rejected : never)
+  >;
+  /** Suspends the job for a time, without holding a slot. `"2h"`, or milliseconds. It may be ended early by `runJobNow`. */
+  sleep(key: string, delay: string | number): Promise<void>;
+  /**
+   * Submits children once, and suspends the job until all have ended, without holding a slot. Results come in order, in
+   * their JSON form. Otherwise than by `return`, a child that did not complete throws ChildFailedError.
+   */
+  children<const T extends readonly AnyTask[]>(
+    key: string,
+    specs: ChildSpecs<T>,
+    options: { onFailure: 'return' },
+  ): Promise<ChildOutcomes<T>>;
+  children<const T extends readonly AnyTask[]>(
+    key: string,
+    specs: ChildSpecs<T>,
+    options?: { onFailure?: 'throw' | 'cancelSiblings' },
+  ): Promise<ChildResults<T>>;
+  /** Submits another job once, without waiting for it. With `tx`, inside `ctx.transaction`: with its commit. */
+  submit<T extends AnyTask>(
+    key: string,
+    task: T,
+    ...args: SubmitArgs<InputOf<T>, SubmitJobOptions>
+  ): Promise<{ jobId: string }>;
+  submit(key: string, task: string, input?: unknown, options?: SubmitJobOptions): Promise<{ jobId: string }>;
+  /** How the jobs ended that this one depends on, in the order in which they were given. `name`: its node in the graph. */
+  readonly dependencies: readonly (Outcome & { name: string | null })[];
+  /** The one of a node. The task is only for the type of its result. @throws Error when the job depends on no such node */
+  dependency<R = unknown>(name: string, task?: Task<string, never, never, R>): Outcome<Jsonify<R>>;
   /** A key to hand to an outside service: the same over all attempts and runs, until `retryJob(fromStart: true)`. */
   idempotencyKey(name: string): string;
   /** Drizzle on Waymark's database, outside a transaction. */

@@ -4,7 +4,6 @@ import type { ExecutionEngine } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { type Ending, endOfAttempt, endOfGivenUp } from './attempt-end.ts';
 import { AttemptWrites } from './attempt-writes.ts';
-import type { HandlerContext } from './context.ts';
 import { createHandlerContext } from './handler-context.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import { type ProgressFlusher, ProgressTrack } from './progress-flusher.ts';
@@ -28,6 +27,8 @@ export interface ExecutorParts {
   /** Where errors of checkpoint writes are counted. */
   trouble: Trouble;
   graceMs: number;
+  /** Where people find this Waymark. */
+  publicUrl: string;
   maxBytes: { result: number; checkpoint: number };
 }
 
@@ -46,12 +47,11 @@ export class Executor {
       const track = new ProgressTrack(attempt.job, attempt.task.definition.stages, this.#parts.flusher);
       const disarm = armLimits(attempt, this.#parts.graceMs);
       const handler =
-        attempt.task.isolation === 'thread'
-          ? this.#parts.threads.run(attempt)
-          : runHandler(attempt, this.#prepare(attempt, track));
+        attempt.task.isolation === 'thread' ? this.#parts.threads.run(attempt) : this.#runInline(attempt, track);
       const ending = await unlessGivenUp(attempt, handler);
       disarm();
       attempt.close();
+      if (ending?.kind === 'suspended') attempt.abort('suspended');
       await this.#record(attempt, track, ending);
       roster.leave(attempt);
       if (!ending) await this.#outlast(attempt, handler);
@@ -63,8 +63,8 @@ export class Executor {
     }
   }
 
-  #prepare(attempt: Attempt, track: ProgressTrack): HandlerContext {
-    const { execution, trouble, maxBytes, logs, log, db } = this.#parts;
+  #runInline(attempt: Attempt, track: ProgressTrack): Promise<Ending> {
+    const { execution, trouble, maxBytes, logs, log, db, publicUrl } = this.#parts;
     attempt.onAbort(() => {
       if (attempt.lost) track.close();
     });
@@ -74,7 +74,17 @@ export class Executor {
       trouble,
       maxCheckpointBytes: maxBytes.checkpoint,
     });
-    return createHandlerContext({ attempt, writes, track, logs, log, db, gathering: execution.gathering });
+    const { ctx, load } = createHandlerContext({
+      attempt,
+      writes,
+      track,
+      logs,
+      log,
+      db,
+      gathering: execution.gathering,
+      publicUrl,
+    });
+    return runHandler(attempt, ctx, load);
   }
 
   /** `ending` is null when the handler was given up. */
@@ -113,11 +123,12 @@ export class Executor {
   }
 }
 
-/** The handler's ending, or null as soon as it is given up. */
+/** The handler's ending, or null as soon as it is given up. One that is suspended never ends by itself. */
 function unlessGivenUp(attempt: Attempt, handler: Promise<Ending>): Promise<Ending | null> {
   return new Promise((resolve, reject) => {
     handler.then(resolve, reject);
     attempt.onGivenUp(() => resolve(null));
+    attempt.onSuspended((wait) => resolve({ kind: 'suspended', wait }));
   });
 }
 

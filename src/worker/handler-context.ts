@@ -3,18 +3,24 @@ import { publicId } from '../core/ids.ts';
 import { toIso } from '../core/job.ts';
 import type { Jsonify, JsonValue } from '../core/json.ts';
 import type { Logger } from '../core/log.ts';
+import type { AnyTask } from '../core/task.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
+import type { SubmitJobOptions } from '../engine/submit-options.ts';
 import type { ClaimedJob, LogWrite } from '../engine/types.ts';
+import { type ApprovalCall, askForApproval } from './approval.ts';
 import { createArtifactCalls } from './artifacts.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { type BatchesCall, runBatches } from './batches.ts';
 import { assertKey, stableKey, UsedKeys } from './checkpoint-key.ts';
+import { type ChildrenOptions, type JobSpec, outcomeOf, runChildren, submitOnce, submitWithin } from './children.ts';
 import type { HandlerContext, HandlerLog } from './context.ts';
 import { assertOutsideTransaction } from './inside-transaction.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import type { ProgressTrack } from './progress-flusher.ts';
+import { sleepDurably } from './sleep.ts';
 import { runStep } from './steps.ts';
+import { Waits } from './waits.ts';
 
 /** What a context is made of. */
 export interface ContextParts {
@@ -26,14 +32,21 @@ export interface ContextParts {
   db: UserDb;
   /** How the contents of artifacts are gathered. */
   gathering: GatherOptions;
+  /** Where people find this Waymark. */
+  publicUrl: string;
 }
 
 /**
  * The context of one attempt. Its functions need no `this`; after the attempt ended they are refused. What a handler may
  * never ask for is made when it is asked for.
  */
-export function createHandlerContext(parts: ContextParts): HandlerContext {
-  return new Context(parts);
+export function createHandlerContext(parts: ContextParts): {
+  ctx: HandlerContext;
+  /** To be awaited before the handler runs; null where there is nothing to be read. */
+  load: (() => Promise<void>) | null;
+} {
+  const ctx = new Context(parts);
+  return { ctx, load: parts.attempt.job.depends ? () => ctx.load() : null };
 }
 
 class Context implements HandlerContext {
@@ -43,6 +56,8 @@ class Context implements HandlerContext {
   #values: ReturnType<typeof createValueCheckpoints> | undefined;
   #log: HandlerLog | undefined;
   #artifacts: HandlerContext['artifact'] | undefined;
+  #outcomes: HandlerContext['dependencies'] = [];
+  #suspension: Waits | undefined;
 
   constructor(parts: ContextParts) {
     this.#parts = parts;
@@ -109,6 +124,57 @@ class Context implements HandlerContext {
       return this.#artifacts(name, data, options);
     });
 
+  readonly approval: HandlerContext['approval'] = (key: string, options: object) =>
+    this.#call(() => {
+      this.#keys.use(key, 'APPROVAL');
+      const { attempt, writes, publicUrl } = this.#parts;
+      const call = { key, options: options as ApprovalCall['options'], publicUrl };
+      const notifyKey = this.idempotencyKey(`notify:${key}`);
+      return askForApproval({ ...call, idempotencyKey: notifyKey }, attempt, writes, this.#waits) as Promise<never>;
+    });
+
+  readonly sleep: HandlerContext['sleep'] = (key, delay) =>
+    this.#call(() => {
+      this.#keys.use(key, 'SLEEP');
+      const { attempt, writes } = this.#parts;
+      return sleepDurably(key, delay, attempt.job, writes, this.#waits);
+    });
+
+  readonly children: HandlerContext['children'] = (key: string, specs: object, options: ChildrenOptions = {}) =>
+    this.#call(() => {
+      this.#keys.use(key, 'CHILDREN');
+      return runChildren(key, specs as JobSpec[], options, this.#parts.writes, this.#waits) as Promise<never>;
+    });
+
+  readonly submit: HandlerContext['submit'] = (
+    key: string,
+    task: AnyTask | string,
+    input?: unknown,
+    { tx, ...options }: SubmitJobOptions = {},
+  ) => {
+    const { attempt, writes } = this.#parts;
+    if (tx !== undefined) return submitWithin(tx, { task, input, ...options }, attempt, writes);
+    return this.#call(() => {
+      this.#keys.use(key, 'STEP');
+      return submitOnce(key, { task, input, ...options }, writes);
+    });
+  };
+
+  get dependencies(): HandlerContext['dependencies'] {
+    return this.#outcomes;
+  }
+
+  async load(): Promise<void> {
+    const rows = await this.#parts.writes.dependencies();
+    this.#outcomes = rows.map((row) => ({ ...outcomeOf(row), name: row.name }));
+  }
+
+  readonly dependency: HandlerContext['dependency'] = (name: string) => {
+    const found = this.dependencies.find((outcome) => outcome.name === name);
+    if (!found) throw new Error(`the job depends on no node ${JSON.stringify(name)}`);
+    return found as never;
+  };
+
   readonly idempotencyKey: HandlerContext['idempotencyKey'] = (name) => {
     const { job } = this.#parts.attempt;
     return stableKey(job.id, job.epoch, String(name));
@@ -117,6 +183,12 @@ class Context implements HandlerContext {
   get #keys(): UsedKeys {
     this.#used ??= new UsedKeys();
     return this.#used;
+  }
+
+  get #waits(): Waits {
+    const { attempt } = this.#parts;
+    this.#suspension ??= new Waits((wait) => attempt.suspend(wait));
+    return this.#suspension;
   }
 
   get #checkpoints() {
@@ -135,8 +207,10 @@ class Context implements HandlerContext {
     const { attempt } = this.#parts;
     assertOutsideTransaction();
     attempt.assertWritable();
-    await attempt.assertOwned();
-    return work();
+    return this.#waits.run(async () => {
+      await attempt.assertOwned();
+      return work();
+    });
   }
 }
 

@@ -2,8 +2,8 @@ import { NonRetryableError } from '../core/handler-errors.ts';
 import { openDatabase } from '../db/open.ts';
 import type { UserDb } from '../db/types.ts';
 import type { Announcer } from '../engine/commit.ts';
-import type { ExecutionEngine } from '../engine/types.ts';
 import { createUserTransactions } from '../engine/user-transactions.ts';
+import type { HandlerVerbs } from './attempt-writes.ts';
 import type { IsolatedNews, IsolatedStart } from './isolation-messages.ts';
 
 /** A thread runs one handler: as many connections as that may use at once. */
@@ -11,7 +11,7 @@ const POOL_SIZES = { work: 2, user: 4 };
 
 /** What the handler of an isolated thread writes with. */
 export interface IsolatedStore {
-  execution: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'transaction' | 'storeArtifact'>;
+  execution: HandlerVerbs;
   db: UserDb;
 }
 
@@ -23,10 +23,15 @@ export async function openIsolatedStore(
   { databaseUrl, leaseMs }: Pick<IsolatedStart, 'databaseUrl' | 'leaseMs'>,
   worker: IsolatedNews,
 ): Promise<IsolatedStore> {
-  const relayed: Pick<ExecutionEngine, 'checkpoints' | 'saveCheckpoint' | 'storeArtifact'> = {
+  const relayed: Omit<HandlerVerbs, 'transaction'> = {
     checkpoints: (jobId, epoch) => worker.checkpoints(jobId, epoch),
     saveCheckpoint: (write) => worker.saveCheckpoint(write),
     storeArtifact: (write) => worker.storeArtifact(write),
+    openApproval: (opening) => worker.openApproval(opening),
+    submitFromHandler: (from) => worker.submitFromHandler(from),
+    outcomes: (ids) => worker.outcomes(ids),
+    dependencies: (jobId) => worker.dependencies(jobId),
+    submitWithin: () => Promise.reject(notInThread('ctx.submit with `tx`')),
   };
   if (databaseUrl === null) {
     return { execution: { ...relayed, transaction: () => Promise.reject(notHere('a transaction')) }, db: NO_DB };
@@ -47,6 +52,12 @@ function notHere(what: string): NonRetryableError {
       'run the task with isolation "inline", or Waymark on Postgres (DATABASE_URL)',
     { code: 'NOT_IN_THREAD' },
   );
+}
+
+function notInThread(what: string): NonRetryableError {
+  return new NonRetryableError(`${what} is not possible in a thread; submit outside of the transaction`, {
+    code: 'NOT_IN_THREAD',
+  });
 }
 
 const NO_DB = new Proxy({} as UserDb, {

@@ -3,7 +3,7 @@ import { createBirpc } from 'birpc';
 import type { Logger } from '../core/log.ts';
 import type { AnyTask } from '../core/task.ts';
 import { type AbortMessage, Attempt, type Cover } from './attempt.ts';
-import { endOfAttempt } from './attempt-end.ts';
+import { type Ending, endOfAttempt } from './attempt-end.ts';
 import { AttemptWrites } from './attempt-writes.ts';
 import { createHandlerContext } from './handler-context.ts';
 import { openIsolatedStore } from './isolated-store.ts';
@@ -71,15 +71,23 @@ async function run({ job, workerId }: IsolatedRun): Promise<IsolatedEnd> {
     maxCheckpointBytes: start.maxBytes.checkpoint,
   });
   for (const message of early) abort(message);
-  const ctx = createHandlerContext({ attempt, writes, track, logs, log, db: store.db, gathering: start.gathering });
-  const ending = await runHandler(attempt, ctx);
+  const { gathering, publicUrl } = start;
+  const { ctx, load } = createHandlerContext({ attempt, writes, track, logs, log, db: store.db, gathering, publicUrl });
+  const ending = await Promise.race([runHandler(attempt, ctx, load), whenSuspended(attempt)]);
   attempt.close();
+  if (ending.kind === 'suspended') attempt.abort('suspended');
   const end = endOfAttempt(attempt, ending, start.maxBytes.result);
   const progress = track.last();
   track.close();
   await Promise.all([flusher.stop(), logs.stop(LAST_LINES_MS)]);
   current = null;
   return { end, progress };
+}
+
+function whenSuspended(attempt: Attempt): Promise<Ending> {
+  return new Promise((resolve) => {
+    attempt.onSuspended((wait) => resolve({ kind: 'suspended', wait }));
+  });
 }
 
 function abort(message: AbortMessage): void {

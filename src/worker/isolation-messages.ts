@@ -12,6 +12,7 @@ export interface IsolatedStart {
   databaseUrl: string | null;
   maxBytes: { result: number; checkpoint: number };
   leaseMs: number;
+  publicUrl: string;
   /** The thread gathers the contents of artifacts, and the worker stores them. */
   gathering: GatherOptions;
 }
@@ -35,11 +36,18 @@ export interface IsolatedCalls {
 }
 
 /** The verbs of the engine that need no connection of the thread's own: the worker does them, together with others'. */
-export type RelayedVerbs = Pick<
-  ExecutionEngine,
-  'checkpoints' | 'saveCheckpoint' | 'storeArtifact' | 'flushProgress' | 'appendLogs'
->;
-export const RELAYED = ['checkpoints', 'saveCheckpoint', 'storeArtifact', 'flushProgress', 'appendLogs'] as const;
+export const RELAYED = [
+  'checkpoints',
+  'saveCheckpoint',
+  'storeArtifact',
+  'openApproval',
+  'submitFromHandler',
+  'outcomes',
+  'dependencies',
+  'flushProgress',
+  'appendLogs',
+] as const;
+export type RelayedVerbs = Pick<ExecutionEngine, (typeof RELAYED)[number]>;
 
 /** What the thread says to the worker. */
 export interface IsolatedNews extends RelayedVerbs, Pick<LiveChannel, 'publishChanges' | 'publishReady'> {

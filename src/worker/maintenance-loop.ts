@@ -4,7 +4,7 @@ import { PassLoop } from './pass-loop.ts';
 import { detached, jittered, settledWithin } from './timing.ts';
 
 export interface MaintenanceParts {
-  maintenance: Pick<MaintenanceEngine, 'stage' | 'rescue' | 'followUp' | 'fold' | 'prune'>;
+  maintenance: Pick<MaintenanceEngine, 'stage' | 'fire' | 'expire' | 'rescue' | 'followUp' | 'fold' | 'prune'>;
   log: Logger;
   sweepMs: number;
   pollMs: number;
@@ -28,13 +28,15 @@ const BACKLOG_MS = 50;
 /** After an outage everything is looked at again this soon. */
 const MAX_ERROR_WAIT_MS = 5_000;
 
-/** Staging with the poll and at the next due time; rescue, folding and pruning with the sweep, each at its own pace. */
+/** Staging and schedules with the poll and at the next due time; rescue, folding and pruning with the sweep, each at its own pace. */
 export function createMaintenanceLoop({ maintenance, log, sweepMs, pollMs }: MaintenanceParts): MaintenanceLoop {
   const maxWaitMs = Math.min(MAX_ERROR_WAIT_MS, Math.max(sweepMs, 250));
   /** @param pass resolves with the wait until the next */
   const loop = (doing: string, pass: () => Promise<number>): PassLoop => new PassLoop({ doing, maxWaitMs, log, pass });
   const loops = [
     loop('stage due jobs', async () => stageWait(await maintenance.stage(), pollMs)),
+    loop('fire schedules', async () => stageWait(await maintenance.fire(), pollMs)),
+    loop('end overdue approvals', async () => stageWait(await maintenance.expire(), sweepMs)),
     loop('rescue jobs of lost workers', () => maintenance.rescue().then(() => jittered(sweepMs))),
     loop('carry out follow-ups', () => maintenance.followUp().then(() => jittered(sweepMs))),
     loop('fold counts', () => maintenance.fold().then(() => jittered(sweepMs))),

@@ -104,7 +104,9 @@ export class Producer {
       this.#planned = null;
       this.#claiming = this.#claim().finally(() => {
         this.#claiming = null;
-        if (this.#more) this.#claimSoon();
+        // What ended meanwhile may be what the answer still counts.
+        const madeRoom = [...this.#freed].some((queue) => this.#full.has(queue));
+        if (this.#more || madeRoom) this.#claimSoon();
         this.#plan(jittered(this.#parts.pollMs));
         if (this.#lookAgainAt !== null) this.#plan(this.#lookAgainAt - monotonicMs());
       });
@@ -156,8 +158,6 @@ export class Producer {
     const { execution, queues, tasks } = this.#parts;
     const { jobs, full, lookAgainMs } = await execution.claimLimited(workerId, { queues, tasks, limit });
     this.#full = new Set(full);
-    // What ended before the answer came may be what the answer still counts.
-    if (full.some((queue) => this.#freed.has(queue))) this.#more = true;
     if (lookAgainMs !== null) this.#lookAgainAt = monotonicMs() + lookAgainMs;
     return this.#startAll(jobs, workerId);
   }

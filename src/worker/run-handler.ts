@@ -3,8 +3,15 @@ import type { Attempt } from './attempt.ts';
 import type { Ending } from './attempt-end.ts';
 import type { HandlerContext } from './context.ts';
 
-/** Check of the input, handler, check of the output: all within the attempt's limits. Never rejects. */
-export async function runHandler(attempt: Attempt, ctx: HandlerContext): Promise<Ending> {
+/**
+ * Check of the input, handler, check of the output: all within the attempt's limits. Never rejects.
+ * @param load reads what the context must know before the handler runs; null: nothing
+ */
+export async function runHandler(
+  attempt: Attempt,
+  ctx: HandlerContext,
+  load: (() => Promise<void>) | null,
+): Promise<Ending> {
   const { task, job } = attempt;
   // All jobs of a claim are taken note of before the first handler runs: it may block the loop.
   await nextTurn();
@@ -15,6 +22,7 @@ export async function runHandler(attempt: Attempt, ctx: HandlerContext): Promise
       if (!check.ok) return { kind: 'refused', code: 'INVALID_INPUT', message: check.message };
       input = check.value;
     }
+    if (load !== null) await load();
     attempt.assertNotAborted();
     const output = await task.run(ctx as never, input);
     if (!task.outputSchema) return { kind: 'returned', value: output };

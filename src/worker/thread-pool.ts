@@ -33,8 +33,9 @@ export class ThreadPool {
     });
     const ending = await thread.run(attempt);
     runs = false;
-    // A handler that was told to stop may have left something behind that did not hear it.
-    if (attempt.aborted) void thread.kill();
+    // A handler that was told to stop, or waits for what will not come in this attempt, may have left something behind that did not hear it.
+    const suspended = ending.kind === 'recorded' && ending.end?.outcome === 'SUSPENDED';
+    if (attempt.aborted || suspended) void thread.kill();
     else this.#keep(thread, module);
     return ending;
   }

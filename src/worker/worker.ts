@@ -35,6 +35,8 @@ export interface WorkerParts {
    * the handlers, and stop while one of them blocks it.
    */
   databaseUrl?: string | null;
+  /** Where people find this Waymark, for links that handlers send. Default `http://127.0.0.1:4000`. */
+  publicUrl?: string;
   /** Id of the first boot; default a new one. */
   workerId?: string;
 }
@@ -119,7 +121,16 @@ class Runtime implements Worker {
   #end: Deadline | null = null;
 
   constructor(parts: WorkerParts, tasks: ReadonlyMap<string, AnyTask>) {
-    const { execution, channel, db, log, concurrency, options, queues = null } = parts;
+    const {
+      execution,
+      channel,
+      db,
+      log,
+      concurrency,
+      options,
+      queues = null,
+      publicUrl = 'http://127.0.0.1:4000',
+    } = parts;
     const { heartbeatMs, leaseMs, pollMs, graceMs, maxBlockMs, maxBytes } = options;
     const roster = this.#roster;
     const onError = (error: unknown): void => {
@@ -132,7 +143,7 @@ class Runtime implements Worker {
     this.#logs = new LogBuffer(execution, log);
     const databaseUrl = parts.databaseUrl ?? null;
     this.#threads = new ThreadPool(
-      { databaseUrl, maxBytes, leaseMs, gathering: execution.gathering },
+      { databaseUrl, maxBytes, leaseMs, publicUrl, gathering: execution.gathering },
       { execution, channel, log },
     );
     this.#executor = new Executor({
@@ -144,6 +155,7 @@ class Runtime implements Worker {
       maxBytes,
       flusher: this.#flusher,
       logs: this.#logs,
+      publicUrl,
       threads: this.#threads,
       settler: new Settler(execution, log, trouble('record the end of an attempt')),
       trouble: trouble('save a checkpoint'),

@@ -77,6 +77,19 @@ describe('contents in S3', () => {
     expect(await store.has(sha256(other))).toBe(false);
   });
 
+  test('uploads that a killed process never finished are ended once they are old', async () => {
+    await store.removeRemains(60_000);
+    const upload = (key: string, initiated: Date) => ({ key, initiated, parts: new Map() });
+    s3.uploads.set('old', upload(`${PREFIX}/a`, new Date(1e12)));
+    await store.removeRemains(60_000);
+    expect([...s3.uploads.keys()]).toEqual([]);
+    s3.uploads.set('old', upload(`${PREFIX}/a`, new Date(1e12)));
+    s3.uploads.set('new', upload(`${PREFIX}/b`, new Date()));
+    s3.uploads.set('foreign', upload('waymark/other/c', new Date(1e12)));
+    await store.removeRemains(60_000);
+    expect([...s3.uploads.keys()]).toEqual(['new', 'foreign']);
+  });
+
   test('an absence is told from a wrong setting', async () => {
     s3.fail = () => 500;
     await expect(store.has('a'.repeat(64))).rejects.toBeInstanceOf(Unavailable);

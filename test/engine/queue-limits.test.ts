@@ -130,6 +130,26 @@ describe.each(databases())('limits of queues on $name', ({ open, name: store }) 
     expect(kept).toHaveLength(1);
   });
 
+  test('the store keeps few rows of many starts, which count no less for it', async () => {
+    const ids = await submit(40);
+    await engine.queues.update(me, queue, { rateLimit: { max: 1_030, perMs: 3_600_000 } });
+    // As if as many had started some time ago.
+    await database.work.query(
+      `insert into waymark.queue_starts (queue, at, n) values ($1, clock_timestamp() - interval '1 minute', 1000)`,
+      [queue],
+    );
+    let started = 0;
+    for (let jobs = 1; jobs > 0; started += jobs) jobs = (await claim(upTo(3))).jobs.length;
+    expect([started, ids.length]).toEqual([30, 40]);
+    const rows = await database.work.query<{ n: number }>(
+      'select n from waymark.queue_starts where queue = $1 order by at',
+      [queue],
+    );
+    // A thousandth of an hour is 3.6 s, in which one boundary may lie.
+    expect(rows.length).toBeLessThanOrEqual(4);
+    expect(rows.reduce((sum, row) => sum + row.n, 0)).toBe(1_030);
+  });
+
   test('a rate limit that is lowered waits until the starts that use it up have left', async () => {
     await submit(6);
     await engine.queues.update(me, queue, { rateLimit: { max: 4, perMs: 3_600_000 } });

@@ -1,7 +1,10 @@
 import { type ExecutionResult, graphql } from 'graphql';
 import type { Executor } from '../../src/db/types.ts';
+import type { BulkEngine } from '../../src/engine/bulk-types.ts';
+import type { GraphsEngine } from '../../src/engine/graph-types.ts';
 import type { LiveHub } from '../../src/engine/live/index.ts';
 import type { QueuesEngine } from '../../src/engine/queue-types.ts';
+import type { SchedulesEngine } from '../../src/engine/schedule-types.ts';
 import type { JobsEngine } from '../../src/engine/types.ts';
 import { ALL_SCOPES, createContext } from '../../src/schema/context.ts';
 import { schema } from '../../src/schema/index.ts';
@@ -19,7 +22,10 @@ export async function execute(
   const contextValue = createContext(
     {
       jobs: undefined as unknown as JobsEngine,
+      graphs: undefined as unknown as GraphsEngine,
+      bulk: undefined as unknown as BulkEngine,
       queues: undefined as unknown as QueuesEngine,
+      schedules: undefined as unknown as SchedulesEngine,
       artifacts: { link: async ({ name }) => `/artifacts/${name}` },
       live: undefined as unknown as LiveHub,
       read,

@@ -73,8 +73,11 @@ export async function startService(
     log,
     deps: {
       jobs: engine.jobs,
+      graphs: engine.graphs,
+      bulk: engine.bulk,
       queues: engine.queues,
       artifacts: engine.artifacts,
+      schedules: engine.schedules,
       live,
       read: options.read ?? database.read,
       retainMs: settings.retainMs,

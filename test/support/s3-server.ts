@@ -17,7 +17,7 @@ export interface S3Server {
   /** `PUT key`, `GET key?list-type=2`, in the order in which they came. */
   calls: string[];
   /** Uploads in parts that are neither finished nor given up. */
-  uploads: Map<string, Map<number, Buffer>>;
+  uploads: Map<string, { key: string; initiated: Date; parts: Map<number, Buffer> }>;
   /** Answers the next requests for which it is true with this status in place of what they ask for. */
   fail: ((call: string) => number | null) | null;
   /** Runs before a call is answered. */
@@ -68,16 +68,16 @@ export async function startS3(): Promise<S3Server> {
       case 'PUT': {
         if (uploadId === null) store(body);
         else if (!upload) return void answer(404);
-        else upload.set(Number(searchParams.get('partNumber')), body);
+        else upload.parts.set(Number(searchParams.get('partNumber')), body);
         return void answer(200, '', { etag: `"${createHash('md5').update(body).digest('hex')}"` });
       }
       case 'POST': {
         if (uploadId === null) {
           const id = `upload-${server.uploads.size + 1}`;
-          server.uploads.set(id, new Map());
+          server.uploads.set(id, { key, initiated: new Date(), parts: new Map() });
           return void answer(200, xml('InitiateMultipartUploadResult', `<UploadId>${id}</UploadId>`), XML);
         }
-        const parts = [...(upload ?? new Map<number, Buffer>()).entries()].sort(([a], [b]) => a - b);
+        const parts = [...(upload?.parts ?? [])].sort(([a], [b]) => a - b);
         // The last part alone may be smaller than 5 MB.
         if (parts.slice(0, -1).some(([, part]) => part.length < 5 * 1024 * 1024)) return void answer(400);
         store(Buffer.concat(parts.map(([, part]) => part)));
@@ -92,9 +92,18 @@ export async function startS3(): Promise<S3Server> {
         return void answer(object ? 200 : 404, '', object && { 'content-length': String(object.data.length) });
       default:
         if (searchParams.get('list-type') === '2') return void answer(200, list(searchParams), XML);
+        if (searchParams.has('uploads')) return void answer(200, listUploads(), XML);
         if (!object) return void answer(404, '<Error><Code>NoSuchKey</Code></Error>');
         return void response.writeHead(200, { 'content-length': object.data.length }).end(object.data);
     }
+  }
+
+  function listUploads(): string {
+    const uploads = [...server.uploads].map(
+      ([id, { key, initiated }]) =>
+        `<Upload><Key>${key}</Key><UploadId>${id}</UploadId><Initiated>${initiated.toISOString()}</Initiated></Upload>`,
+    );
+    return xml('ListMultipartUploadsResult', uploads.join(''));
   }
 
   function list(params: URLSearchParams): string {

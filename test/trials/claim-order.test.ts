@@ -11,7 +11,12 @@ import { seededRandom } from '../support/random.ts';
 const HOUR_MS = 3_600_000;
 const HIGH = 10;
 
-describe.each(databases())('the order of claims on $name (B59)', ({ open }) => {
+const LINES = databases().flatMap((store) => [
+  { ...store, kind: 'without a limit' },
+  { ...store, kind: 'with a limit' },
+]);
+
+describe.each(LINES)('the order of claims from queues $kind on $name (B59)', ({ open, kind }) => {
   const random = seededRandom();
   let database: TestDatabase;
   let worker: string;
@@ -25,6 +30,9 @@ describe.each(databases())('the order of claims on $name (B59)', ({ open }) => {
   beforeEach(async () => {
     tasks = ['a', 'b'].map((name) => `${name}-${newUuid()}`);
     engine = await engineWith(HOUR_MS);
+    // One that leaves everything free: nobody may go first because of it.
+    const maxRunning = kind === 'with a limit' ? 100_000 : null;
+    for (const name of ['default', 'other']) await engine.queues.update(me, name, { maxRunning });
   });
 
   async function engineWith(priorityStepMs: number): Promise<Engine> {
@@ -34,7 +42,11 @@ describe.each(databases())('the order of claims on $name (B59)', ({ open }) => {
     await made.execution.registerWorker({ ...about, id: worker, tasks: tasks.map((name) => taskNamed(name)) });
     return made;
   }
-  const claim = (limit: number) => engine.execution.claim(worker, { queues: null, tasks, limit });
+  const claim = async (limit: number): Promise<readonly ClaimedJob[]> => {
+    const request = { queues: null, tasks, limit };
+    if (kind !== 'with a limit') return engine.execution.claim(worker, request);
+    return (await engine.execution.claimLimited(worker, request)).jobs;
+  };
   const submit = async (over: Partial<SubmitRequest> = {}) =>
     (await engine.jobs.submit(me, { task: tasks[0] as string, ...over })).jobId;
   const ids = (jobs: readonly ClaimedJob[]) => jobs.map((job) => job.id).sort();

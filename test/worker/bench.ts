@@ -7,6 +7,7 @@ import type { AnyTask } from '../../src/core/task.ts';
 import { checkpointsOf } from '../../src/db/reads/checkpoint-rows.ts';
 import { eventsOfJobs } from '../../src/db/reads/events.ts';
 import { jobById } from '../../src/db/reads/job-row.ts';
+import type { ArtifactPlaces } from '../../src/engine/artifact-contents.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { ExecutionEngine, SubmitRequest } from '../../src/engine/types.ts';
 import type { LiveChannel } from '../../src/events/channel.ts';
@@ -68,15 +69,17 @@ export interface BenchOptions {
   leaseMs?: number;
   /** When the workers are stopped. Default: after the test. */
   onFinished?: (stop: () => Promise<void>) => void;
+  /** Where contents of artifacts are kept. Default: in the database. */
+  artifacts?: ArtifactPlaces;
 }
 
 export async function bench(
   store: Store,
-  { wrap = (e) => e, leaseMs = 60_000, onFinished = onTestFinished }: BenchOptions = {},
+  { wrap = (e) => e, leaseMs = 60_000, onFinished = onTestFinished, artifacts }: BenchOptions = {},
 ): Promise<Bench> {
   const database = await store.open();
   const channel = createMemoryChannel();
-  const engine = createEngine({ database, channel, options: engineOptions({ leaseMs, sweepMs: 200 }) });
+  const engine = createEngine({ database, channel, options: engineOptions({ leaseMs, sweepMs: 200 }), artifacts });
   const execution = wrap(engine.execution);
   const lines: LogLine[] = [];
   const log = recorder(lines);

@@ -27,6 +27,8 @@ describe('maintenance', () => {
         stage: pass('stage', () => ({ staged: 0, nextDueMs: over.nextDueMs?.() ?? null })),
         rescue: pass('rescue', () => ({ lostWorkers: 0, rescued: 0 })),
         followUp: async () => ({ done: 0 }),
+        expire: async () => ({ expired: 0, nextDueMs: null }),
+        fire: async () => ({ fired: 0, nextDueMs: null }),
         fold: pass('fold', () => ({ folded: 0 })),
         prune: pass('prune', () => ({ pruned: over.pruned?.() ?? 0 })),
       },

@@ -3,6 +3,7 @@ import { silentLogger } from '../../src/core/log.ts';
 import type { ClaimedJob, LimitedClaim } from '../../src/engine/types.ts';
 import { Producer, type ProducerParts } from '../../src/worker/producer.ts';
 import type { Roster } from '../../src/worker/roster.ts';
+import { deferred } from '../support/eventually.ts';
 
 const jobs = (n: number) => Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't' }) as ClaimedJob);
 
@@ -193,7 +194,7 @@ describe('claims are made', () => {
       expect([limited.claimed, held()]).toEqual([1, 10]);
     });
 
-    test('again when a job of a full queue ended, also during the claim, and not when another did', async () => {
+    test('again when a job of a full queue ended, and not when another did', async () => {
       const { producer, limited, free, add } = setUp();
       add(5);
       limited.answers.push({ ...none, full: ['q'] }, { ...none, full: ['q'] });
@@ -212,6 +213,27 @@ describe('claims are made', () => {
       free(1, 'q');
       await vi.advanceTimersByTimeAsync(100);
       expect(limited.claimed).toBe(3);
+    });
+
+    test('again when such a job ended while the other claim was under way', async () => {
+      const answered = deferred<ClaimedJob[]>();
+      let claims = 0;
+      let limited = 0;
+      const { producer } = setUp({
+        execution: {
+          claim: async () => (++claims === 2 ? answered.promise : []),
+          claimLimited: async () => ({ ...none, full: ++limited < 3 ? ['q'] : [] }),
+        },
+      });
+      producer.start();
+      await vi.advanceTimersByTimeAsync(10);
+      producer.look();
+      await vi.advanceTimersByTimeAsync(10);
+      expect([claims, limited]).toEqual([2, 2]);
+      producer.slotFreed('q');
+      answered.resolve([]);
+      await vi.advanceTimersByTimeAsync(10);
+      expect([claims, limited]).toEqual([3, 3]);
     });
 
     test('when the next start is free, once', async () => {

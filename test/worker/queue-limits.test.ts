@@ -126,6 +126,7 @@ describe.each(databases())('queues with limits under real workers on $name', (st
         },
       });
       const line = await limited(b, { maxRunning: 1_000 });
+      await b.engine.execution.registerTasks([endless.definition]);
       const [busy, rare] = which === 'with' ? ['free', line] : [line, 'free'];
       await submitMany(b, busy, 20, 'endless');
       // Last in line by rank, too.

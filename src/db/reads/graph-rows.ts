@@ -22,3 +22,13 @@ from waymark.graph_nodes n where n.graph_id = any($1::text::uuid[]) order by n.g
     [pgArray(graphIds)],
   );
 }
+
+/** A graph of the tenant with its nodes, or null when it has none of this id. */
+export async function graphWithNodes(
+  db: Executor,
+  tenant: string,
+  id: string,
+): Promise<{ row: GraphRow; nodes: GraphNodeRow[] } | null> {
+  const [[row], nodes] = await Promise.all([graphsByIds(db, tenant, [id]), graphNodes(db, [id])]);
+  return row ? { row, nodes } : null;
+}

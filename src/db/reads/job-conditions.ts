@@ -32,9 +32,9 @@ exists (
  */
 export const WAITING = `
 case s.state
-  when 'SCHEDULED' then 'DUE_TIME'
+  when 'SCHEDULED' then coalesce(s.waiting_kind, 'DUE_TIME')
   when 'RETRYING' then 'RETRY_DELAY'
-  when 'DEFERRED' then 'DEPENDENCIES'
+  when 'DEFERRED' then coalesce(s.waiting_kind, 'DEPENDENCIES')
   when 'WAITING_FOR_REVIEW' then 'REVIEW'
   when 'QUEUED' then case
     when s.blocked then 'CONCURRENCY_KEY'

@@ -122,10 +122,13 @@ function textCondition(text: string, params: Params): string {
 const LETTERS = '0123456789abcdefghjkmnpqrstvwxyz';
 const SUFFIX = new RegExp(`^([0-7][${LETTERS}]{0,25})?$`);
 
-/** The stored ids whose public form begins with `text`, which is a range, or null when there can be none. */
-export function idsThatBeginWith(text: string): { from: string; to: string } | null {
+/**
+ * The stored ids whose public form begins with `text`, which is a range, or null when there can be none.
+ * @param prefix of the public ids, with its line
+ */
+export function idsThatBeginWith(text: string, prefix = 'job_'): { from: string; to: string } | null {
   const lower = text.toLowerCase();
-  const suffix = lower.startsWith('job_') ? lower.slice(4) : 'job_'.startsWith(lower) ? '' : null;
+  const suffix = lower.startsWith(prefix) ? lower.slice(prefix.length) : prefix.startsWith(lower) ? '' : null;
   if (suffix === null || !SUFFIX.test(suffix)) return null;
   const last = suffix === '' ? '7' : suffix;
   return { from: decode(suffix.padEnd(26, '0')), to: decode(last.padEnd(26, 'z')) };

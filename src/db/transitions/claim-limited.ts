@@ -18,7 +18,12 @@ export async function lockLimited(tx: Tx, names: readonly string[]): Promise<str
   return rows.map((row) => row.name);
 }
 
-// A start counts from the moment that its event tells, and leaves the table when it has left the window.
+/** Up to here each claim has a row of its own among the starts; beyond, a window has as many rows at most. */
+const MAX_ROWS = 1_000;
+
+// A start counts from the moment that its event tells, and leaves the table when it has left the window. Under a limit
+// of many, starts of the same thousandth of the window share a row with the time of the last of them: a claim need not
+// add up a hundred thousand rows, and what was started is free again that much later, never sooner.
 const CLAIM_LIMITED = claimSql(
   `
 select y.id
@@ -33,17 +38,33 @@ limit $4::int`,
   {
     before: `
 open as materialized (
-  select q.name, q.rate_limit_per_ms, ${room('(select now from t)')} as room
+  select q.name, q.rate_limit_max, q.rate_limit_per_ms, ${room('(select now from t)')} as room
   from waymark.queues q
   where q.name = any($2::text[]) and not q.paused and ${LIMITED}
 ),`,
     after: `
-starts as (
-  insert into waymark.queue_starts (queue, at, n)
-  select m.queue, max(m.changed_at), count(*)
+starts as materialized (
+  select m.queue, max(m.changed_at) as at, count(*)::int as n
   from m join open q on q.name = m.queue
   where q.rate_limit_per_ms is not null
   group by m.queue
+),
+shared as (
+  update waymark.queue_starts b
+  set at = s.at, n = b.n + s.n
+  from starts s join open q on q.name = s.queue, lateral (
+    select x.ctid from waymark.queue_starts x
+    where x.queue = s.queue
+      and x.at >= date_bin(q.rate_limit_per_ms * interval '1 millisecond' / ${MAX_ROWS}, s.at, 'epoch')
+    order by x.at desc
+    limit 1
+  ) newest
+  where q.rate_limit_max > ${MAX_ROWS} and b.ctid = newest.ctid
+  returning b.queue
+),
+added as (
+  insert into waymark.queue_starts (queue, at, n)
+  select s.queue, s.at, s.n from starts s where s.queue not in (select shared.queue from shared)
 ),
 gone as (
   delete from waymark.queue_starts b using open q

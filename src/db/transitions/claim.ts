@@ -27,6 +27,8 @@ export interface ClaimRow {
   hasInput: boolean;
   input: unknown;
   resumedFrom: string | null;
+  /** It has jobs that went before it, or children. */
+  depends: boolean;
 }
 
 // Why this shape (E11–E13): one index probe per (queue, task) through LATERAL keeps the claim index's order; an array
@@ -60,19 +62,19 @@ m as (
   from t
   where s.id = any((select ids from ids)::uuid[]) and s.state = 'QUEUED'
   returning s.id, s.tenant, s.task, s.queue, 'QUEUED'::text as from_state, s.state, s.version, s.last_seq, s.run,
-            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from
+            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from, s.depends
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'AttemptStarted' as type, m.attempt, null as actor,
          json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from) as data,
-         m.epoch, m.failures, m.max_attempts, m.resumed_from
+         m.epoch, m.failures, m.max_attempts, m.resumed_from, m.depends
   from m
 ),
 ${after}
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
-       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", j.tags, j.submitted_by as "submittedBy",
+       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, j.tags, j.submitted_by as "submittedBy",
        j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
        j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v

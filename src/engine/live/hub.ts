@@ -3,6 +3,8 @@ import { LimitExceeded } from '../../core/errors.ts';
 import { boundedLog } from '../../events/bounded-log.ts';
 import type { Subscription } from '../../events/channel.ts';
 import { EventSource, type Topics } from './event-source.ts';
+import { GraphSource } from './graph-source.ts';
+import { GraphTopics } from './graph-topics.ts';
 import { type Feeds, JobsSource } from './jobs-source.ts';
 import { createPoller } from './poller.ts';
 import { ProgressSource } from './progress-source.ts';
@@ -44,6 +46,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
         if (wasTroubled) topic.wakeAll();
       });
     }
+    if (graphs.size > 0) await graphs.poll();
     if (feeds.size > 0) {
       for (const pulse of await readers.pulses([...feeds.keys()])) feeds.get(pulse.tenant)?.onPulse(pulse, state);
     }
@@ -124,6 +127,8 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     },
   };
 
+  const graphs = new GraphTopics(topics);
+
   function open<T>(source: Source<T>, signal: AbortSignal | undefined): PullStream<T> {
     const counted: Source<T> = {
       start(wake) {
@@ -153,6 +158,9 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     },
     jobsChanged({ tenant }, { filter = {}, minIntervalMs = 250, signal } = {}) {
       return open(new JobsSource(topics, tenant, { filter, minIntervalMs, maxChanged }), signal);
+    },
+    graphProgress({ tenant }, graphId, { minIntervalMs = 250, untilTerminal = true, signal } = {}) {
+      return open(new GraphSource(graphs, { tenant, graphId }, { minIntervalMs, untilTerminal }), signal);
     },
     stats() {
       const followed = allTopics().length;

@@ -1,2 +1,10 @@
 export { createLiveHub } from './hub.ts';
-export type { ChangeFilter, JobsChanged, LiveHub, LiveHubOptions, LiveStats } from './types.ts';
+export type {
+  ChangeFilter,
+  GraphChanged,
+  GraphView,
+  JobsChanged,
+  LiveHub,
+  LiveHubOptions,
+  LiveStats,
+} from './types.ts';

@@ -1,7 +1,9 @@
 import { Unavailable } from '../../core/errors.ts';
 import type { JobEvent } from '../../core/event.ts';
+import type { GraphNodeRow, GraphRow } from '../../core/graph.ts';
 import type { JobRow } from '../../core/job.ts';
 import { outsideTransaction } from '../../db/inside-transaction.ts';
+import { graphWithNodes } from '../../db/reads/graph-rows.ts';
 import {
   type LiveHead,
   type LiveKey,
@@ -13,6 +15,11 @@ import {
 } from '../../db/reads/live.ts';
 import type { Executor } from '../../db/types.ts';
 import { createBatcher } from '../batcher.ts';
+
+interface GraphAndNodes {
+  row: GraphRow;
+  nodes: GraphNodeRow[];
+}
 
 /** Rows kept for those who ask for a version that was read already. */
 const CACHED_ROWS = 500;
@@ -60,6 +67,11 @@ export class Readers {
   async rowAtLeast(key: LiveKey, version: number): Promise<JobRow | null> {
     const cached = this.#cache.get(idOf(key));
     return cached && cached.version >= version ? cached : this.#rows(key);
+  }
+
+  /** A graph and which job each of its nodes is, or null. Never changes while it is there. */
+  graph({ tenant, graphId }: { tenant: string; graphId: string }): Promise<GraphAndNodes | null> {
+    return outsideTransaction(() => graphWithNodes(this.#db, tenant, graphId));
   }
 
   /** Drops what was kept of a job: the store is older than that. */

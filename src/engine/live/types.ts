@@ -1,5 +1,6 @@
 import type { JobChange } from '../../core/change.ts';
 import type { JobEvent } from '../../core/event.ts';
+import type { GraphRow, GraphSummary } from '../../core/graph.ts';
 import type { JobRow } from '../../core/job.ts';
 import type { Logger } from '../../core/log.ts';
 import type { JobState } from '../../core/state.ts';
@@ -24,6 +25,28 @@ export interface JobsChanged {
   /** Jobs that changed since the last message, once each, as they are now. */
   jobs: JobRow[];
   /** Changes may have been missed (always so in the first message): read the list again. `jobs` is empty then. */
+  reset: boolean;
+}
+
+/** A node of a graph with its job as it is. */
+export interface GraphNodeView {
+  name: string;
+  job: JobRow;
+  deduplicated: boolean;
+}
+
+/** A graph with all its nodes as of one moment. It does not change; streams that send the same moment share it. */
+export interface GraphView extends GraphRow {
+  summary: GraphSummary;
+  /** In the order in which they were given, without those whose job is past its retention. */
+  nodes: readonly GraphNodeView[];
+}
+
+export interface GraphChanged {
+  graph: GraphView;
+  /** All of them with `reset`, else those that changed since the last message. */
+  nodes: readonly GraphNodeView[];
+  /** True in the first message, and again when changes may have been missed. */
   reset: boolean;
 }
 
@@ -61,6 +84,16 @@ export interface LiveHub {
     caller: Caller,
     options?: { filter?: ChangeFilter; minIntervalMs?: number; signal?: AbortSignal },
   ): AsyncIterableIterator<JobsChanged>;
+  /**
+   * A graph with all its nodes, then what changed, at most one message per `minIntervalMs` (default 250). With
+   * `untilTerminal` (default true) it ends after the message in which every node is terminal.
+   * @throws NotFound (unknown, another tenant's or removed, also in mid-stream), LimitExceeded, Unavailable as above
+   */
+  graphProgress(
+    caller: Caller,
+    graphId: string,
+    options?: { minIntervalMs?: number; untilTerminal?: boolean; signal?: AbortSignal },
+  ): AsyncIterableIterator<GraphChanged>;
   stats(): LiveStats;
   /** Ends all streams; later ones end at once. A second call does nothing. */
   close(): Promise<void>;

@@ -3,14 +3,31 @@ import { sqlState } from '../../../src/db/errors.ts';
 import { inconsistencies } from './consistency.ts';
 import { type Action, RolledBack, type Sky, type StormProcess } from './sky.ts';
 import { SUBMITS } from './submits.ts';
-import { MAINTENANCE, STEERING, WORK } from './work.ts';
+import { MAINTENANCE, QUEUES, STEERING, WORK } from './work.ts';
 
-export const ACTIONS: Readonly<Record<string, Action>> = { ...SUBMITS, ...WORK, ...STEERING, ...MAINTENANCE };
+export const ACTIONS: Readonly<Record<string, Action>> = {
+  ...SUBMITS,
+  ...WORK,
+  ...STEERING,
+  ...QUEUES,
+  ...MAINTENANCE,
+};
 
 /** How often each is chosen; the others once. */
 const WEIGHTS: Readonly<Record<string, number>> = {
   ...{ submitMany: 4, submitBare: 4, submitKeyed: 4, submitInCallersTransaction: 4, submitOfBackEnd: 2 },
-  ...{ claim: 10, settle: 10, checkpoints: 8, transaction: 4, progress: 4, beat: 6, die: 0.2 },
+  ...{
+    claim: 10,
+    claimLimited: 10,
+    limit: 0.5,
+    pause: 0.5,
+    settle: 10,
+    checkpoints: 8,
+    transaction: 4,
+    progress: 4,
+    beat: 6,
+    die: 0.2,
+  },
   ...{ cancel: 4, retry: 4, runNow: 2, stage: 3, rescue: 3, prune: 4, fold: 3 },
 };
 const HANDS = 6;

@@ -46,6 +46,14 @@ export const WORK = {
     if (worker === p.worker) p.held.push(...jobs);
   },
 
+  async claimLimited(p, sky) {
+    if (p.held.length > MAX_HELD) return;
+    const { worker } = p;
+    const request = { queues: null, tasks: ['storm'], limit: 1 + int(sky, 30) };
+    const { jobs } = await p.engine.execution.claimLimited(worker, request);
+    if (worker === p.worker) p.held.push(...jobs);
+  },
+
   async settle(p, sky) {
     const ending = someHeld(p, sky, 1 + int(sky, 40));
     p.held = p.held.filter((job) => !ending.includes(job));
@@ -95,6 +103,19 @@ export const STEERING = {
         .slice(0, 3)
         .map((id) => p.engine.jobs.runNow(me, id)),
     );
+  },
+} satisfies Record<string, Action>;
+
+/** Each limit comes and goes; a pause is short, or nothing would be left to do. */
+export const QUEUES = {
+  async limit(p, sky) {
+    const rateLimit = sky.random() < 0.5 ? { max: 1 + int(sky, 50), perMs: 1 + int(sky, 300) } : null;
+    const maxRunning = sky.random() < 0.5 ? 1 + int(sky, 200) : null;
+    await p.engine.queues.update(me, 'default', { rateLimit, maxRunning });
+  },
+  async pause(p) {
+    await p.engine.queues.pause(me, 'default', { reason: 'storm' });
+    await p.engine.queues.resume(me, 'default');
   },
 } satisfies Record<string, Action>;
 

@@ -1,7 +1,9 @@
-import { type BackoffOptions, parseBackoff } from './core/backoff.ts';
-import { durationMs } from './core/duration.ts';
-import type { AnyTask } from './core/task.ts';
-import type { SubmitRequest } from './engine/types.ts';
+import { type BackoffOptions, parseBackoff } from '../core/backoff.ts';
+import { durationMs } from '../core/duration.ts';
+import { parseId } from '../core/ids.ts';
+import type { DependencyPolicy } from '../core/job.ts';
+import type { AnyTask } from '../core/task.ts';
+import type { SubmitRequest } from './types.ts';
 
 /** What a back end may say about a job at submit. What is left out comes from the task. */
 export interface SubmitJobOptions {
@@ -25,17 +27,22 @@ export interface SubmitJobOptions {
   backoff?: BackoffOptions;
   /** Jobs of one key run one after the other. */
   concurrencyKey?: string;
+  /**
+   * Jobs (by id) that go before this one. `policy` says what an upstream job that does not complete does to it: CANCEL (the
+   * default), FAIL, or CONTINUE.
+   */
+  dependsOn?: readonly (string | { jobId: string; policy?: DependencyPolicy })[];
   /** The caller's own open transaction: of Drizzle, or of postgres.js. */
   tx?: unknown;
 }
 
-/** A submit in the engine's terms. @throws TypeError that names the option and its rule */
+/** A submit in the engine's terms. @throws TypeError that names the option and its rule, InvalidId */
 export function submitRequest(
   task: AnyTask | string,
   input: unknown,
   options: Omit<SubmitJobOptions, 'tx'>,
 ): SubmitRequest {
-  const { runAt, delay, timeout, backoff, tags, ...rest } = options;
+  const { runAt, delay, timeout, backoff, tags, dependsOn, ...rest } = options;
   return {
     ...rest,
     task: typeof task === 'string' ? task : task.name,
@@ -44,6 +51,12 @@ export function submitRequest(
     ...(runAt === undefined ? {} : { runAt: runAt instanceof Date ? runAt.toISOString() : runAt }),
     ...(delay === undefined ? {} : { delayMs: durationMs(delay, 'delay') }),
     ...(timeout === undefined ? {} : { timeoutMs: durationMs(timeout, 'timeout') }),
+    ...(dependsOn === undefined ? {} : { dependsOn: dependsOn.map(upstreamOf) }),
     ...(backoff === undefined ? {} : { backoff: parseBackoff(backoff) }),
   };
+}
+
+function upstreamOf(given: string | { jobId: string; policy?: DependencyPolicy }, i: number) {
+  const { jobId, policy } = typeof given === 'string' ? { jobId: given } : given;
+  return { jobId: parseId('Job', jobId, `dependsOn[${i}]`), policy: policy ?? null };
 }

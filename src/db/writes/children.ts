@@ -1,0 +1,38 @@
+import { pgArray } from '../sql.ts';
+import type { Executor } from '../types.ts';
+
+const ADD_CHILDREN = `
+with d as (
+  insert into waymark.job_dependencies (job_id, upstream_id, kind, policy, position, satisfied_at)
+  select $1::uuid, x.id, 'CHILD', $2, x.n::int, case when x.ended then clock_timestamp() end
+  from unnest($3::uuid[], $4::boolean[]) with ordinality as x(id, ended, n)
+  on conflict (job_id, upstream_id, kind) do nothing
+)
+update waymark.job_states set depends = true where id = $1::uuid and not depends`;
+
+/** Ties children to the locked parent, which may wait for them from now on. */
+export async function addChildren(
+  tx: Executor,
+  parentId: string,
+  policy: 'CONTINUE' | 'CANCEL_SIBLINGS',
+  children: readonly { id: string; ended: boolean }[],
+): Promise<void> {
+  await tx.query(ADD_CHILDREN, [
+    parentId,
+    policy,
+    pgArray(children.map((c) => c.id)),
+    pgArray(children.map((c) => c.ended)),
+  ]);
+}
+
+/** What children take over from their parent. */
+export async function parentOf(
+  tx: Executor,
+  id: string,
+): Promise<{ tenant: string; submittedBy: string; graphId: string | null } | null> {
+  const [row] = await tx.query<{ tenant: string; submittedBy: string; graphId: string | null }>(
+    'select j.tenant, j.submitted_by as "submittedBy", j.graph_id as "graphId" from waymark.jobs j where j.id = $1::uuid',
+    [id],
+  );
+  return row ?? null;
+}

@@ -1,0 +1,116 @@
+import { NotFound, Unavailable } from '../../core/errors.ts';
+import { publicId } from '../../core/ids.ts';
+import { type GraphKey, type GraphTopic, type GraphWatcher, hasEnded } from './graph-topic.ts';
+import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
+import type { GraphChanged, GraphNodeView, GraphView } from './types.ts';
+
+/** Where streams find the graphs that they share. */
+export interface Graphs {
+  /** Adds the watcher to the graph's topic, making it if need be. `ready` resolves when its changes are heard. */
+  follow(key: GraphKey, watcher: GraphWatcher): { topic: GraphTopic; ready: Promise<void> };
+  unfollow(topic: GraphTopic, watcher: GraphWatcher): void;
+}
+
+/** A graph for one stream: all nodes first and after a gap, else those that changed between two messages, each once. */
+export class GraphSource implements Source<GraphChanged>, GraphWatcher {
+  readonly #graphs: Graphs;
+  readonly #key: GraphKey;
+  readonly #intervalMs: number;
+  readonly #untilTerminal: boolean;
+  #topic: GraphTopic | undefined;
+  #wake: () => void = () => {};
+  #changed = false;
+  #reset = true;
+  /** What was sent last. Streams share it, so that to remember it costs nothing. */
+  #sent: GraphView | null = null;
+  #nextAt = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  #done = false;
+
+  constructor(graphs: Graphs, key: GraphKey, options: { minIntervalMs: number; untilTerminal: boolean }) {
+    this.#graphs = graphs;
+    this.#key = key;
+    this.#intervalMs = options.minIntervalMs;
+    this.#untilTerminal = options.untilTerminal;
+  }
+
+  async start(wake: () => void): Promise<void> {
+    this.#wake = wake;
+    const { topic, ready } = this.#graphs.follow(this.#key, this);
+    this.#topic = topic;
+    await ready;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    this.#sent = null;
+    if (this.#topic) this.#graphs.unfollow(this.#topic, this);
+  }
+
+  changed(): void {
+    this.#changed = true;
+    this.#whenDue();
+  }
+
+  reset(): void {
+    this.#reset = true;
+    this.#whenDue();
+  }
+
+  poll(): Polled<GraphChanged> | Promise<Polled<GraphChanged>> {
+    if (this.#done || this.#stopped || !this.#topic) return DONE;
+    if (!this.#reset && !this.#changed) return NOTHING;
+    const now = performance.now();
+    if (now < this.#nextAt) {
+      this.#whenDue();
+      return NOTHING;
+    }
+    return this.#read(this.#topic);
+  }
+
+  async #read(topic: GraphTopic): Promise<Polled<GraphChanged>> {
+    const whole = this.#reset;
+    this.#reset = false;
+    this.#changed = false;
+    try {
+      await topic.refresh();
+    } catch (error) {
+      // Before the first value the caller is told; later the stream waits for the store.
+      if (!this.#sent || !(error instanceof Unavailable)) throw error;
+      this.#nextAt = performance.now() + Math.max(1_000, this.#intervalMs);
+      this.reset();
+      return NOTHING;
+    }
+    const { view } = topic;
+    if (!view) throw new NotFound('graph', publicId('Graph', this.#key.graphId));
+    const nodes = whole || !this.#sent ? view.nodes : newIn(view, this.#sent);
+    this.#done = this.#untilTerminal && hasEnded(view);
+    // Who had all that is new keeps his place: an interval begins with a message.
+    if (nodes.length === 0 && !whole && !this.#done) return NOTHING;
+    this.#sent = view;
+    this.#nextAt = performance.now() + this.#intervalMs;
+    return { value: { graph: view, nodes, reset: whole } };
+  }
+
+  #whenDue(): void {
+    if (this.#timer || this.#stopped) return;
+    const wait = this.#nextAt - performance.now();
+    if (wait <= 0) {
+      this.#wake();
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#wake();
+    }, wait);
+  }
+}
+
+/** Nodes whose job is not as it was. */
+function newIn(view: GraphView, sent: GraphView): GraphNodeView[] {
+  if (view === sent) return [];
+  const before = new Map(sent.nodes.map(({ name, job }) => [name, job.version]));
+  return view.nodes.filter(({ name, job }) => before.get(name) !== job.version);
+}

@@ -7,6 +7,7 @@ export type { BackoffOptions } from './core/backoff.ts';
 export {
   CursorInvalid,
   DataDirInUse,
+  GraphIdempotencyConflict,
   IdempotencyConflict,
   IncompatibleDatabase,
   type InputIssue,
@@ -45,6 +46,7 @@ export type { RunningServer } from './parts.ts';
 export type { QueueSnapshot } from './queue-snapshot.ts';
 export type { ScheduleSnapshot } from './schedule-snapshot.ts';
 export { createWaymark, type SubmitItem, type SubmitResult, type Waymark, type WaymarkOptions } from './waymark.ts';
+export type { GraphNodes, GraphUpstream, RemovedJob, SubmitGraphResult } from './waymark-graphs.ts';
 export type { ScheduledInput, ScheduleOptions } from './waymark-schedules.ts';
 export type {
   ArtifactOptions,

@@ -64,6 +64,7 @@ export async function startServer(
     deps: {
       jobs: engine.jobs,
       graphs: engine.graphs,
+      approvals: engine.approvals,
       bulk: engine.bulk,
       queues: engine.queues,
       artifacts: engine.artifacts,

@@ -14,6 +14,7 @@ import { type Foundation, openFoundation, type Setup } from './foundation.ts';
 import { type JobSnapshot, snapshotOf } from './job-snapshot.ts';
 import { makeMaintenance, makeWorker, type RunningServer, startServer } from './parts.ts';
 import { type QueueSnapshot, queueSnapshotOf } from './queue-snapshot.ts';
+import { createWaymarkGraphs, type WaymarkGraphs } from './waymark-graphs.ts';
 import { createWaymarkSchedules, type WaymarkSchedules } from './waymark-schedules.ts';
 import type { Worker } from './worker/worker.ts';
 
@@ -45,19 +46,23 @@ export interface SubmitItem {
 }
 
 /** Waymark inside a back end. Every method may be called at any time until `close`. */
-export interface Waymark extends WaymarkSchedules<SubmitResult> {
+export interface Waymark extends WaymarkGraphs, WaymarkSchedules<SubmitResult> {
   /**
    * Hands in a job. A task object brings its definition and checks the input by its own schema; a name must be
    * registered by a worker or back end. With `tx`, a Drizzle or postgres.js transaction on the same Postgres, the job
    * exists if and only if that commits.
-   * @throws InvalidInput, UnknownTask, IdempotencyConflict, PayloadTooLarge, Unavailable
+   * @throws InvalidInput, InvalidId and NotFound (of `dependsOn`), UnknownTask, IdempotencyConflict, PayloadTooLarge,
+   *   Unavailable
    */
   submit<T extends AnyTask>(task: T, ...args: SubmitArgs<InputOf<T>, SubmitJobOptions>): Promise<SubmitResult>;
   submit(task: string, input?: unknown, options?: SubmitJobOptions): Promise<SubmitResult>;
   /** All or nothing, in order, at most 1000. @throws as `submit`, with `path` `inputs[i]` */
   submitMany(items: readonly SubmitItem[], options?: { tx?: unknown }): Promise<SubmitResult[]>;
-  /** Canceled at once, or RUNNING with a cancellation; a second call answers alike. @throws NotFound, InvalidTransition */
-  cancel(id: string, options?: { reason?: string; expectedRun?: number }): Promise<JobSnapshot>;
+  /**
+   * Canceled at once, or RUNNING with a cancellation; a second call answers alike. Its unfinished children go with it,
+   * unless `cascade` is false. @throws NotFound, InvalidTransition
+   */
+  cancel(id: string, options?: { reason?: string; expectedRun?: number; cascade?: boolean }): Promise<JobSnapshot>;
   /** A finished job opens its next run, a waiting one becomes due now. @throws NotFound, InvalidTransition, InvalidInput */
   retry(
     id: string,
@@ -170,6 +175,7 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
       const rate = rateLimit && { max: rateLimit.max, perMs: durationMs(rateLimit.per, 'rateLimit.per') };
       return queueSnapshotOf(await engine.queues.update(caller, name, { ...limits, rateLimit: rate }));
     },
+    ...createWaymarkGraphs(engine.graphs, database, caller, { register }),
     ...createWaymarkSchedules(engine.schedules, caller, {
       register: (task) => register([task], database.submit),
       resultOf,

@@ -1,10 +1,10 @@
 import type { SubmitArgs } from '../core/task.ts';
-import { CANCEL, LIST_JOBS, RETRY, RUN_NOW, SUBMIT } from './documents.ts';
+import { CANCEL, CANCEL_JOBS, LIST_JOBS, RETRY, RETRY_JOBS, RUN_NOW, SUBMIT } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { createHandle, type JobHandle, type SubmittedJob } from './handle.ts';
 import type { InputIn, NameIn, ResultIn } from './registry.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
-import type { Job, JobFilter, SubmitOptions } from './types.ts';
+import type { BulkOptions, BulkResult, Job, JobFilter, SubmitOptions } from './types.ts';
 
 export type ClientOptions = TransportOptions;
 
@@ -31,7 +31,14 @@ export interface WaymarkClient<T> {
     },
   ): Promise<{ jobs: Job[]; endCursor: string | null; hasNextPage: boolean }>;
   /** Canceled at once, or RUNNING with a cancellation. A second call answers alike. @throws RequestError */
-  cancel(id: string, options?: { reason?: string; expectedRun?: number }): Promise<Job>;
+  cancel(id: string, options?: { reason?: string; expectedRun?: number; cascade?: boolean }): Promise<Job>;
+  /**
+   * Cancels all unfinished jobs of a filter, at most 10,000 a call: repeat until `remaining` is 0. A second call does no
+   * harm. @throws RequestError: `INVALID_INPUT` (a filter in which nothing is given), `COUNT_CHANGED`
+   */
+  cancelJobs(filter: JobFilter, options?: BulkOptions): Promise<BulkResult>;
+  /** The same: retries those that are FAILED or CANCELED, or in the states that the filter names. @throws as `cancelJobs` */
+  retryJobs(filter: JobFilter, options?: BulkOptions & { fromStart?: boolean }): Promise<BulkResult>;
   /**
    * A finished job opens its next run, a RETRYING or SCHEDULED one becomes due now.
    * @throws RequestError: `INVALID_TRANSITION`, also on a second call; `expectedRun` tells the two apart
@@ -56,23 +63,27 @@ export interface WaymarkClient<T> {
 export function createClient<T = unknown>(options: ClientOptions): WaymarkClient<T> {
   const transport = createTransport(options);
 
-  async function mutate(query: string, field: string, input: Record<string, unknown>, retries: number) {
-    const data = await transport.request(query, { input }, { retries });
-    const result = data[field] as {
-      __typename: string;
-      job?: Job;
-      deduplicated?: boolean;
-      code?: string;
-      message?: string;
-    };
-    if (result.__typename.endsWith('Payload')) return result as { job: Job; deduplicated?: boolean };
+  async function mutateWith<P>(query: string, field: string, variables: Record<string, unknown>, retries: number) {
+    const data = await transport.request(query, variables, { retries });
+    const result = data[field] as { __typename: string; code?: string; message?: string };
     const { __typename, code, message, ...details } = result;
+    if (__typename.endsWith('Payload')) return result as P;
     throw new RequestError(code ?? 'REFUSED', message ?? __typename, { details });
+  }
+
+  const mutate = (query: string, field: string, input: Record<string, unknown>, retries: number) =>
+    mutateWith<{ job: Job; deduplicated?: boolean }>(query, field, { input }, retries);
+
+  async function bulk(query: string, field: string, variables: Record<string, unknown>): Promise<BulkResult> {
+    // Repeated by itself only where that cannot do what nobody has seen.
+    const retries = field === 'cancelJobs' || variables.dryRun === true ? 3 : 0;
+    const { matched, changed, remaining } = await mutateWith<BulkResult>(query, field, variables, retries);
+    return { matched, changed, remaining };
   }
 
   return {
     async submit(task, ...[input, submitOptions]) {
-      const { runAt, ...rest } = submitOptions ?? {};
+      const { runAt, dependsOn, ...rest } = submitOptions ?? {};
       const { job, deduplicated } = await mutate(
         SUBMIT,
         'submitJob',
@@ -81,6 +92,9 @@ export function createClient<T = unknown>(options: ClientOptions): WaymarkClient
           task,
           ...(input === undefined ? {} : { input }),
           ...(runAt === undefined ? {} : { runAt: runAt instanceof Date ? runAt.toISOString() : runAt }),
+          ...(dependsOn === undefined
+            ? {}
+            : { dependsOn: dependsOn.map((on) => (typeof on === 'string' ? { jobId: on } : on)) }),
           idempotencyKey: rest.idempotencyKey ?? randomKey(),
         },
         3,
@@ -98,6 +112,8 @@ export function createClient<T = unknown>(options: ClientOptions): WaymarkClient
       return { jobs: nodes, ...pageInfo };
     },
     cancel: async (id, o = {}) => (await mutate(CANCEL, 'cancelJob', { id, ...o }, 3)).job,
+    cancelJobs: (filter, o = {}) => bulk(CANCEL_JOBS, 'cancelJobs', { filter, ...o }),
+    retryJobs: (filter, o = {}) => bulk(RETRY_JOBS, 'retryJobs', { filter, ...o }),
     // Not repeated by itself: when the first answer was lost, the second would open no run and say so.
     retry: async (id, o = {}) => (await mutate(RETRY, 'retryJob', { id, ...o }, 0)).job,
     runNow: async (id) => (await mutate(RUN_NOW, 'runJobNow', { id }, 0)).job,

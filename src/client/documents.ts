@@ -62,6 +62,25 @@ mutation RunNow($input: RunJobNowInput!) {
   }
 }${JOB_FIELDS}${USER_ERROR}`;
 
+const BULK_FIELDS = `
+    __typename
+    ... on BulkPayload { matched changed remaining }
+    ... on UserError { ...UserErrorFields }
+    ... on InvalidInput { issues { path message } }
+    ... on CountChanged { expected actual }`;
+
+export const CANCEL_JOBS = `
+mutation CancelJobs($filter: JobFilter!, $reason: String, $expectedCount: Int, $dryRun: Boolean) {
+  cancelJobs(filter: $filter, reason: $reason, expectedCount: $expectedCount, dryRun: $dryRun) {${BULK_FIELDS}
+  }
+}${USER_ERROR}`;
+
+export const RETRY_JOBS = `
+mutation RetryJobs($filter: JobFilter!, $fromStart: Boolean, $reason: String, $expectedCount: Int, $dryRun: Boolean) {
+  retryJobs(filter: $filter, fromStart: $fromStart, reason: $reason, expectedCount: $expectedCount, dryRun: $dryRun) {${BULK_FIELDS}
+  }
+}${USER_ERROR}`;
+
 export const GET_JOB = `
 query Job($id: ID!) {
   job(id: $id) { ...JobFields input result waitingOn { kind detail until } }
@@ -97,6 +116,7 @@ subscription JobEvents($id: ID!, $after: Int) {
     ... on RetryScheduled { runAt }
     ... on JobSuspended { waitingKind detail until }
     ... on CancelRequested { reason }
+    ... on ArtifactStored { artifact { name mediaType bytes sha256 url createdAt } }
     ... on JobCompleted { result }
     ... on JobFailed { error { ...ErrorFields } }
     ... on JobCanceled { reason }

@@ -3,4 +3,15 @@ export { type ClientOptions, createClient, type WaymarkClient } from './create-c
 export { type ClientCode, JobCanceledError, JobFailedError, RequestError, WaitTimeoutError } from './errors.ts';
 export type { JobHandle, SubmittedJob } from './handle.ts';
 export type { ByName, InputIn, NameIn, ResultIn } from './registry.ts';
-export type { Job, JobError, JobEvent, JobFilter, Progress, SubmitOptions, WaitingOn } from './types.ts';
+export type {
+  Artifact,
+  BulkOptions,
+  BulkResult,
+  Job,
+  JobError,
+  JobEvent,
+  JobFilter,
+  Progress,
+  SubmitOptions,
+  WaitingOn,
+} from './types.ts';

@@ -89,6 +89,18 @@ interface EventFields<Type extends string> {
   summary: string;
 }
 
+/** A deliverable of a job. */
+export interface Artifact {
+  name: string;
+  mediaType: string;
+  bytes: number;
+  /** Hex. */
+  sha256: string;
+  /** Signed, for about 15 minutes: whoever has it needs no token. */
+  url: string;
+  createdAt: string;
+}
+
 /** A fact about a job. The service may learn new types: pass over those you do not know. */
 export type JobEvent =
   | (EventFields<'JobSubmitted'> & { inputDigest: string })
@@ -106,6 +118,7 @@ export type JobEvent =
   | (EventFields<'JobSuspended'> & { waitingKind: string; detail: string; until: string | null })
   | (EventFields<'CancelRequested'> & { reason: string | null })
   | EventFields<'CancelDelivered'>
+  | (EventFields<'ArtifactStored'> & { artifact: Artifact })
   | (EventFields<'JobCompleted'> & { result: unknown })
   | (EventFields<'JobFailed'> & { error: JobError | null })
   | (EventFields<'JobCanceled'> & { reason: string | null });
@@ -126,7 +139,13 @@ export interface SubmitOptions {
   delay?: string;
   maxAttempts?: number;
   timeout?: string;
+  /** Of jobs with the same key one at a time is run. */
   concurrencyKey?: string;
+  /**
+   * Jobs (by id) that go first. `policy` says what becomes of this one when such a job does not complete: `CANCEL` (the
+   * default), `FAIL` or `CONTINUE`.
+   */
+  dependsOn?: readonly (string | { jobId: string; policy?: 'CANCEL' | 'FAIL' | 'CONTINUE' })[];
   backoff?: { type: 'FIXED' | 'EXPONENTIAL'; delay: string; factor?: number; max?: string; jitter?: number };
 }
 
@@ -137,8 +156,28 @@ export interface JobFilter {
   queues?: readonly string[];
   tags?: readonly string[];
   ids?: readonly string[];
+  graphId?: string;
+  parentId?: string;
   idempotencyKey?: string;
+  errorCodes?: readonly string[];
   createdAfter?: string;
   createdBefore?: string;
   text?: string;
+}
+
+/** What a call on all jobs of a filter did. Repeat it until nothing remains. */
+export interface BulkResult {
+  /** Jobs that matched as it began. */
+  matched: number;
+  changed: number;
+  /** Left for the next call: one does at most 10,000. */
+  remaining: number;
+}
+
+export interface BulkOptions {
+  reason?: string;
+  /** Only if as many jobs match, else `COUNT_CHANGED` and nothing is done. */
+  expectedCount?: number;
+  /** Only counts. */
+  dryRun?: boolean;
 }

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { Readable } from 'node:stream';
-import type { Content, ContentStore } from '../artifacts/content-store.ts';
+import type { ContentStore } from '../artifacts/content-store.ts';
 import type { GatherOptions } from '../artifacts/gather.ts';
 import type { ArtifactLocation, ArtifactRow } from '../core/artifact.ts';
-import { type ArtifactRef, artifactPath, readArtifactPath } from '../core/artifact-link.ts';
+import { artifactPath, readArtifactPath } from '../core/artifact-link.ts';
 import { LeaseLost, Unavailable } from '../core/errors.ts';
 import { textProblem } from '../core/json.ts';
-import type { ChangeRow } from '../db/changes.ts';
 import { artifactOf, keptContents, unneededContents } from '../db/reads/artifacts.ts';
 import type { Database, Tx } from '../db/types.ts';
 import {
@@ -18,33 +16,10 @@ import {
   takeContents,
 } from '../db/writes/artifacts.ts';
 import { ArtifactContents, type ArtifactPlaces } from './artifact-contents.ts';
+import type { ArtifactsEngine, ArtifactWrite } from './artifact-types.ts';
 import { type Announcer, announce } from './commit.ts';
-
-/** An artifact to be stored, whose content has been gathered. */
-export interface ArtifactWrite {
-  jobId: string;
-  attempt: number;
-  name: string;
-  mediaType: string;
-  bytes: number;
-  sha256: string;
-  content: Content;
-}
-
-/** A content that is open for reading. */
-export interface OpenArtifact extends ArtifactRow {
-  stream: Readable;
-  /** When the link that led to it expires, in milliseconds since 1970. */
-  expires: number;
-}
-
-/** Links to artifacts, and what they lead to. */
-export interface ArtifactsEngine {
-  /** Path and query of a link that needs no token and lasts about 15 minutes. */
-  link(artifact: ArtifactRef): Promise<string>;
-  /** What a link leads to; `refused`: its signature is wrong, or it has expired. Null: there is no such content any more. */
-  open(pathAndQuery: string): Promise<OpenArtifact | 'refused' | null>;
-}
+import { limitIdle } from './limit-idle.ts';
+import type { EngineOptions } from './types.ts';
 
 /** Contents looked at in one pass, and removed in one transaction. */
 const SWEEP_PAGE = 1_000;
@@ -69,7 +44,12 @@ export interface Artifacts extends ArtifactsEngine {
 }
 
 /** Artifacts: contents, each once under its sha256, and the records of jobs that need them. */
-export function createArtifacts(database: Database, channel: Announcer, places: ArtifactPlaces = {}): Artifacts {
+export function createArtifacts(
+  database: Database,
+  channel: Announcer,
+  { leaseMs }: Pick<EngineOptions, 'leaseMs'>,
+  places: ArtifactPlaces = {},
+): Artifacts {
   const { graceMs = GRACE_MS } = places;
   let secret: Promise<string> | null = null;
   const contents = new ArtifactContents(places, sharedSecret);
@@ -85,14 +65,16 @@ export function createArtifacts(database: Database, channel: Announcer, places: 
     return secret;
   }
 
-  /** Record and event in one statement, in a transaction in which the content cannot be removed. */
+  /** Record and event in one statement, the last one of a transaction in which the content cannot be removed. */
   async function writeRow(write: ArtifactWrite, location: ArtifactLocation, there: (tx: Tx) => Promise<boolean>) {
-    return database.work.transaction(async (tx): Promise<{ changes: ChangeRow[]; row: ArtifactRow | null }> => {
+    return database.work.transaction(async (tx) => {
       await holdContent(tx, write.sha256);
-      if (!(await there(tx))) return { changes: [], row: null };
+      if (!(await there(tx))) return null;
+      const limit = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
       const saved = await saveArtifact(tx, { ...write, location });
+      await limit;
       if (saved === null) throw new LeaseLost(write.jobId, write.attempt);
-      return { changes: saved.changes, row: await artifactOf(tx, write.jobId, write.name) };
+      return saved;
     });
   }
 
@@ -144,14 +126,16 @@ export function createArtifacts(database: Database, channel: Announcer, places: 
       const store = await contents.store(location);
       for (let tries = 1; tries <= MAX_TRIES; tries++) {
         await store?.put(write.sha256, write.content);
-        const { changes, row } = await writeRow(write, location, async (tx) => {
+        const saved = await writeRow(write, location, async (tx) => {
           if (store) return store.has(write.sha256);
           await keepContent(tx, write.sha256, write.content as Uint8Array);
           return true;
         });
-        if (row === null) continue;
-        announce(channel, changes);
-        return row;
+        if (saved === null) continue;
+        announce(channel, saved.changes);
+        const { jobId, name, mediaType, bytes, sha256 } = write;
+        const createdAt = saved.createdAt ?? (await artifactOf(database.work, jobId, name))?.createdAt ?? '';
+        return { jobId, name, mediaType, bytes, sha256, location, createdAt };
       }
       throw new Unavailable('the content of an artifact was removed again and again while it was stored');
     },

@@ -5,7 +5,7 @@ import { textProblem } from '../core/json.ts';
 import { allows, isTerminal } from '../core/state.ts';
 import { jobById } from '../db/reads/job-row.ts';
 import { cancel } from '../db/transitions/cancel.ts';
-import { childrenToRetry, retry } from '../db/transitions/retry.ts';
+import { retry } from '../db/transitions/retry.ts';
 import { runNow } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
@@ -54,8 +54,7 @@ export function createControl(
       if (fromCheckpoint !== null && textProblem(fromCheckpoint)) {
         throw new InvalidInput([{ path: 'fromCheckpoint', message: textProblem(fromCheckpoint) ?? '' }]);
       }
-      const children = fromStart ? [] : await childrenToRetry(db, id, { fromCheckpoint });
-      const rows = await retry(db, id, children, {
+      const rows = await retry(db, id, null, {
         tenant: caller.tenant,
         actor: caller.actor,
         expectedRun,

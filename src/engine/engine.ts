@@ -4,7 +4,8 @@ import type { LiveChannel } from '../events/channel.ts';
 import type { ApprovalsEngine } from './approval-types.ts';
 import { createApprovals } from './approvals.ts';
 import type { ArtifactPlaces } from './artifact-contents.ts';
-import { type ArtifactsEngine, createArtifacts } from './artifacts.ts';
+import type { ArtifactsEngine } from './artifact-types.ts';
+import { createArtifacts } from './artifacts.ts';
 import { createBulk } from './bulk.ts';
 import type { BulkEngine } from './bulk-types.ts';
 import { createClaimLimited } from './claim-limited.ts';
@@ -51,7 +52,7 @@ export function createEngine(deps: {
   const followUps = createFollowUps(database, channel, options);
   const prepare = createPrepare(database.submit, { maxInputBytes: options.maxBytes.input });
   const limited = createLimitedQueues(database.work);
-  const artifacts = createArtifacts(database, channel, deps.artifacts);
+  const artifacts = createArtifacts(database, channel, options, deps.artifacts);
   const submits = createSubmit(database, channel, options, { prepare, followUps });
   return {
     jobs: {

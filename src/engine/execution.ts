@@ -13,6 +13,7 @@ import type { Database } from '../db/types.ts';
 import { appendLogs, flushProgress, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { registerQueues, registerTasks } from '../db/writes/registry.ts';
 import { markStopped, registerWorker } from '../db/writes/workers.ts';
+import type { ArtifactVerbs } from './artifact-types.ts';
 import { createBatcher } from './batcher.ts';
 import { sendBeat } from './beat.ts';
 import { type Announcer, announce } from './commit.ts';
@@ -20,7 +21,7 @@ import type { FollowUps } from './follow-ups.ts';
 import { createSettle } from './settle.ts';
 import { createSuspend } from './suspend.ts';
 import { taskRow } from './task-row.ts';
-import type { ArtifactVerbs, CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
+import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
 import { checkpointInput, createUserTransactions, savedBefore } from './user-transactions.ts';
 
 /** The verbs of workers, but for the claim of queues with limits. */

@@ -2,7 +2,7 @@ import { publicId } from '../core/ids.ts';
 import { isTerminal } from '../core/state.ts';
 import type { ChangeRow } from '../db/changes.ts';
 import { cascadeOf, withdrawApprovals } from '../db/follow-ups/children.ts';
-import { passKeysOn, type UnblockedRow } from '../db/follow-ups/concurrency.ts';
+import { passKeysOn, type UntoldRow } from '../db/follow-ups/concurrency.ts';
 import { type DownstreamRow, downstreamOf, endDeferred, readyJobs, satisfyEdges } from '../db/follow-ups/dependants.ts';
 import { reviveJobs } from '../db/follow-ups/revive.ts';
 import {
@@ -53,19 +53,22 @@ export function createFollowUps(
   /** What one round said, to be told after its commit. */
   interface Told {
     rows: ChangeRow[];
-    unblocked: UnblockedRow[];
+    unblocked: UntoldRow[];
+    withdrawn: UntoldRow[];
     nudges: string[];
   }
 
   async function round(db: Db, take: (tx: Tx) => Promise<readonly FollowUpRow[]>, wait: boolean): Promise<Done> {
-    let told: Told = { rows: [], unblocked: [], nudges: [] };
+    let told: Told = { rows: [], unblocked: [], withdrawn: [], nudges: [] };
     const result = await db.transaction(async (tx) => {
-      told = { rows: [], unblocked: [], nudges: [] };
+      told = { rows: [], unblocked: [], withdrawn: [], nudges: [] };
       const taken = await take(tx);
       return taken.length === 0 ? { done: 0, held: [], next: [] } : carryOut(tx, taken, wait, told);
     });
     announce(channel, told.rows);
-    announceUnblocked(channel, told.unblocked);
+    announceUntold(channel, [...told.unblocked, ...told.withdrawn]);
+    const ready = told.unblocked.filter((row) => row.state === 'QUEUED');
+    if (ready.length > 0) channel.publishReady(ready.map(({ queue, task }) => ({ queue, task })));
     for (const workerId of told.nudges) channel.publishNudge(workerId);
     return result;
   }
@@ -101,7 +104,7 @@ export function createFollowUps(
       const down = await downstreamOf(tx, ended, locked);
       if (down.length > 0) told.rows.push(...(await endDeferred(tx, down.map(endOf))));
       await cascade(tx, ended, locked, told);
-      await withdrawApprovals(tx, ended);
+      told.withdrawn.push(...(await withdrawApprovals(tx, ended)));
       const keys = await passKeysOn(tx, ended, new Set(locked));
       told.unblocked.push(...keys.unblocked);
       for (const id of keys.left) left.add(id);
@@ -182,8 +185,8 @@ function endOf({ id, by, policy, cause, byName, byWhy }: DownstreamRow) {
   return { id, by, state: policy === 'FAIL' ? ('FAILED' as const) : ('CANCELED' as const), reason };
 }
 
-/** The next of a concurrency key has no new state and no fact, but it is claimable now. */
-function announceUnblocked(channel: LiveChannel, rows: readonly UnblockedRow[]): void {
+/** What changed without a fact: the next of a concurrency key is claimable now, approvals of an ended job are closed. */
+function announceUntold(channel: LiveChannel, rows: readonly UntoldRow[]): void {
   if (rows.length === 0) return;
   channel.publishChanges(
     rows.map(({ id, state, ...row }) => ({
@@ -194,5 +197,4 @@ function announceUnblocked(channel: LiveChannel, rows: readonly UnblockedRow[]):
       ...row,
     })),
   );
-  channel.publishReady(rows.filter((row) => row.state === 'QUEUED').map(({ queue, task }) => ({ queue, task })));
 }

@@ -15,8 +15,8 @@ import {
   stuckAttempts,
 } from '../db/writes/workers.ts';
 import type { LiveChannel } from '../events/channel.ts';
-import type { Artifacts } from './artifacts.ts';
 import { expireApprovals } from './approvals.ts';
+import type { Artifacts } from './artifacts.ts';
 import { announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { settleFree, toInput } from './settle.ts';

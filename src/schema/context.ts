@@ -1,5 +1,6 @@
 import type { Executor } from '../db/types.ts';
-import type { ArtifactsEngine } from '../engine/artifacts.ts';
+import type { ApprovalsEngine } from '../engine/approval-types.ts';
+import type { ArtifactsEngine } from '../engine/artifact-types.ts';
 import type { BulkEngine } from '../engine/bulk-types.ts';
 import type { GraphsEngine } from '../engine/graph-types.ts';
 import type { LiveHub } from '../engine/live/types.ts';
@@ -17,6 +18,7 @@ export interface Viewer extends Caller {
 /** What resolvers work with; made once per process. */
 export interface SchemaDeps {
   jobs: JobsEngine;
+  approvals: ApprovalsEngine;
   graphs: GraphsEngine;
   bulk: BulkEngine;
   queues: QueuesEngine;

@@ -1,4 +1,9 @@
 import { builder } from './builder.ts';
+import './approval.ts';
+import './approval-events.ts';
+import './approval-list.ts';
+import './approval-mutations.ts';
+import './approval-subscription.ts';
 import './bulk-mutations.ts';
 import './errors.ts';
 import './graph.ts';

@@ -12,6 +12,7 @@ import { Cancellation, errorOf, JobError, Progress } from './job-parts.ts';
 import { LogLineConnection } from './log-line.ts';
 import { Node } from './node.ts';
 import { Job, Schedule, Worker } from './refs.ts';
+import { canDecideAny } from './reviews.ts';
 import { WaitingOn, waitingOn } from './waiting.ts';
 
 /** What the viewer may do with a job now, by the state machine. */
@@ -220,7 +221,10 @@ Job.implement({
     actions: t.field({
       type: [JobActionEnum],
       description: 'What the viewer may do with it now.',
-      resolve: (job) => actionsOf(job),
+      resolve: async (job, _, context) => [
+        ...actionsOf(job),
+        ...((await canDecideAny(job, context)) ? (['APPROVE', 'REJECT'] as const) : []),
+      ],
     }),
   }),
 });

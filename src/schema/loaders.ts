@@ -1,8 +1,10 @@
 import DataLoader from 'dataloader';
+import type { ApprovalRow, DecisionRow } from '../core/approval.ts';
 import type { ArtifactRow } from '../core/artifact.ts';
 import type { JobErrorData, JobEvent } from '../core/event.ts';
 import type { AttemptRow, CheckpointRow, JobRow, QueueRow, WorkerRow } from '../core/job.ts';
 import type { ScheduleRow } from '../core/schedule.ts';
+import { approvalsByIds, approvalsOfJobs, decisionsOf } from '../db/reads/approvals.ts';
 import { artifactsByNames, artifactsOfJobs } from '../db/reads/artifacts.ts';
 import { attemptsOfJobs, countAttempts, errorsOfAttempts } from '../db/reads/attempts.ts';
 import type { BelongingsWindow } from '../db/reads/belongings.ts';
@@ -19,7 +21,7 @@ import { type TaskRow, tasksByIds, tasksByNames } from '../db/reads/tasks.ts';
 import { aheadOfJobs, healthOfJobs, type QueuedReason, queuedReasons } from '../db/reads/waiting.ts';
 import { allWorkers, workersByIds } from '../db/reads/workers.ts';
 import type { Executor } from '../db/types.ts';
-import { byKey, fromMap, groupBy, pages } from './batching.ts';
+import { byKey, fromMap, groupBy, groups, pages } from './batching.ts';
 import { createGraphLoaders } from './graph-loaders.ts';
 
 /** One job's window of events. */
@@ -88,12 +90,25 @@ export function createLoaders(db: Executor, tenant: string) {
         // A list asks for the same number of each; where aliases do not, all are given the most.
         const limit = Math.max(...asked.map((a) => a.first));
         const names = [...new Set(asked.map((a) => a.queue))];
-        const groups = groupBy(await runningOfQueues(db, tenant, names, limit), (job) => job.queue);
-        return asked.map(({ queue, first }) => (groups.get(queue) ?? []).slice(0, first));
+        const grouped = groupBy(await runningOfQueues(db, tenant, names, limit), (job) => job.queue);
+        return asked.map(({ queue, first }) => (grouped.get(queue) ?? []).slice(0, first));
       },
       { cacheKeyFn: ({ queue, first }) => `${first} ${queue}` },
     ),
     runningInQueueCount: fromMap((names) => countRunningOfQueues(db, tenant, names), 0),
+    approval: byKey(
+      (ids: readonly string[]) => approvalsByIds(db, tenant, ids),
+      (row: ApprovalRow) => row.id,
+      null,
+    ),
+    approvalsOf: groups(
+      (ids) => approvalsOfJobs(db, tenant, ids),
+      (row: ApprovalRow) => row.jobId,
+    ),
+    decisions: groups(
+      (ids) => decisionsOf(db, ids),
+      (row: DecisionRow) => row.approvalId,
+    ),
     attempts: pages((ids, window: BelongingsWindow<number>): Promise<AttemptRow[]> => {
       return attemptsOfJobs(db, tenant, ids, window);
     }),
@@ -103,8 +118,8 @@ export function createLoaders(db: Executor, tenant: string) {
     }),
     checkpointCount: fromMap((ids) => countCheckpoints(db, tenant, ids), 0),
     artifacts: new DataLoader<string, ArtifactRow[]>(async (ids) => {
-      const groups = groupBy(await artifactsOfJobs(db, tenant, ids), (row) => row.jobId);
-      return ids.map((id) => groups.get(id) ?? []);
+      const grouped = groupBy(await artifactsOfJobs(db, tenant, ids), (row) => row.jobId);
+      return ids.map((id) => grouped.get(id) ?? []);
     }),
     /** An artifact as it is now. */
     artifact: new DataLoader<{ jobId: string; name: string }, ArtifactRow | null, string>(
@@ -135,8 +150,8 @@ export function createLoaders(db: Executor, tenant: string) {
       { cacheKeyFn: checkpointKey },
     ),
     runningOf: new DataLoader<string, JobRow[]>(async (workerIds) => {
-      const groups = groupBy(await jobsOfWorkers(db, tenant, workerIds), (job) => job.workerId);
-      return workerIds.map((id) => groups.get(id) ?? []);
+      const grouped = groupBy(await jobsOfWorkers(db, tenant, workerIds), (job) => job.workerId);
+      return workerIds.map((id) => grouped.get(id) ?? []);
     }),
     /** All workers, read once. */
     workers: () => {

@@ -1,3 +1,4 @@
+import type { ApprovalRow } from '../core/approval.ts';
 import type { GraphRow } from '../core/graph.ts';
 import { type IdKind, parseAnyId, publicId } from '../core/ids.ts';
 import type { JobRow, QueueRow, WorkerRow } from '../core/job.ts';
@@ -8,10 +9,11 @@ import type { SchemaContext } from './context.ts';
 import { PAGE_SIZE } from './cost.ts';
 import { badInput } from './paging.ts';
 
-type NodeRow = GraphRow | JobRow | WorkerRow | QueueRow | ScheduleRow | TaskRow;
+type NodeRow = ApprovalRow | GraphRow | JobRow | WorkerRow | QueueRow | ScheduleRow | TaskRow;
 
 /** Rows carry no type name. What tells them apart is a field that only one of them has. */
 function kindOf(row: NodeRow): IdKind {
+  if ('onExpire' in row) return 'Approval';
   if ('lastSeq' in row) return 'Job';
   if ('slots' in row) return 'Worker';
   if ('cron' in row) return 'Schedule';
@@ -46,8 +48,8 @@ async function load(context: SchemaContext, id: string, argument: string): Promi
       return loaders.queue.load(uuid);
     case 'Task':
       return loaders.task.load(uuid);
-    default:
-      return null;
+    case 'Approval':
+      return loaders.approval.load(uuid);
   }
 }
 

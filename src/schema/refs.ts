@@ -1,3 +1,4 @@
+import type { ApprovalRow } from '../core/approval.ts';
 import type { GraphRow } from '../core/graph.ts';
 import type { JobRow, WorkerRow } from '../core/job.ts';
 import type { ScheduleRow } from '../core/schedule.ts';
@@ -8,5 +9,6 @@ import { builder } from './builder.ts';
 export const Job = builder.objectRef<JobRow>('Job');
 export const Worker = builder.objectRef<WorkerRow>('Worker');
 export const Schedule = builder.objectRef<ScheduleRow>('Schedule');
+export const Approval = builder.objectRef<ApprovalRow>('Approval');
 /** Of a stream, with its nodes as they are; of a query, to be loaded. */
 export const Graph = builder.objectRef<GraphRow & Partial<Omit<GraphView, keyof GraphRow>>>('Graph');

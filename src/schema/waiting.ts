@@ -4,6 +4,7 @@ import type { SchemaContext } from './context.ts';
 import { type WaitingKind, WaitingKindEnum } from './enums.ts';
 import { badInput } from './paging.ts';
 import { Job } from './refs.ts';
+import { firstExpiry, openApprovals, reviewDetail } from './reviews.ts';
 import type { WaitedFor } from './waited-for.ts';
 import { childrenDetail, dependenciesDetail, headOfKey, unfinished } from './waiting-jobs.ts';
 import { holdersOfLimit, limitDetail } from './waiting-limits.ts';
@@ -35,8 +36,10 @@ export async function waitingOn(job: JobRow, context: SchemaContext): Promise<Wa
       return job.waitingKind === 'CHILDREN'
         ? because('CHILDREN', await childrenDetail(job, context))
         : because('DEPENDENCIES', await dependenciesDetail(job, context));
-    case 'WAITING_FOR_REVIEW':
-      return because('REVIEW', 'People have to decide.');
+    case 'WAITING_FOR_REVIEW': {
+      const open = await openApprovals(job, context);
+      return because('REVIEW', reviewDetail(open), firstExpiry(open));
+    }
     case 'QUEUED':
       return inLine(job, context, because);
     default:
@@ -89,7 +92,8 @@ export const WaitingOn = builder.objectRef<Waiting>('WaitingOn').implement({
     }),
     jobs: t.field({
       type: [Job],
-      description: 'Unfinished dependencies or children, the jobs that hold the limit, or the one that has the concurrency key. Empty for other kinds.',
+      description:
+        'Unfinished dependencies or children, the jobs that hold the limit, or the one that has the concurrency key. Empty for other kinds.',
       args: { first: t.arg.int({ defaultValue: 10, description: 'At most so many, from 0 to 100.' }) },
       resolve: async (w, { first }, context) => {
         if (first != null && (first < 0 || first > 100)) throw badInput('first', `must be from 0 to 100, not ${first}`);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import type { ArtifactsEngine, OpenArtifact } from '../engine/artifacts.ts';
+import type { ArtifactsEngine, OpenArtifact } from '../engine/artifact-types.ts';
 import { sendText } from './pages.ts';
 
 /** What browsers may show; all else they save. Documents of a sandbox cannot use the viewer of PDF. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ARTIFACTS_PATH } from '../core/artifact-link.ts';
 import { type Logger, silentLogger } from '../core/log.ts';
-import type { ArtifactsEngine } from '../engine/artifacts.ts';
+import type { ArtifactsEngine } from '../engine/artifact-types.ts';
 import type { SchemaDeps } from '../schema/context.ts';
 import { sendArtifact } from './artifacts.ts';
 import { EventStreams } from './event-streams.ts';

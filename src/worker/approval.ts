@@ -1,4 +1,4 @@
-import { type ApprovalAnswer, type ExpiryPolicy, MAX_APPROVAL, type Verdict } from '../core/approval.ts';
+import { type ApprovalAnswer, type ExpiryPolicy, MAX_APPROVAL } from '../core/approval.ts';
 import { durationMs } from '../core/duration.ts';
 import { ApprovalRejectedError, NonRetryableError } from '../core/handler-errors.ts';
 import { publicId } from '../core/ids.ts';
@@ -9,64 +9,8 @@ import type { ApprovalOpening } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { runStep } from './steps.ts';
+import type { ApprovalOptions, Approved, Rejected } from './wait-types.ts';
 import type { Waits } from './waits.ts';
-
-/** What a handler asks people. */
-export interface ApprovalOptions<
-  S extends StandardSchemaV1 | undefined = undefined,
-  X extends 'fail' | 'reject' | 'approve' = 'fail',
-  J extends 'throw' | 'return' = 'throw',
-> {
-  title: string;
-  /** Markdown. */
-  body?: string;
-  /** Of the data that the approver gives; its JSON Schema is the form. The handler gets the schema's output. */
-  schema?: S;
-  /** Actors (`user:ada`) and groups (`group:editors`) that may decide. Default: anybody with the right to decide. */
-  approvers?: readonly string[];
-  /** So many different people must approve; one rejection rejects. Default 1. */
-  requiredApprovals?: number;
-  /** Whether who submitted the job may decide. Default true. */
-  allowSubmitter?: boolean;
-  /** `"2d"`, or milliseconds. Default: it never expires. */
-  expiresIn?: string | number;
-  /** What happens then. Default `fail`: the job fails with APPROVAL_EXPIRED. */
-  onExpire?: X;
-  /** `return` gives the rejection as a value. Default: ApprovalRejectedError. */
-  onReject?: J;
-  /** Tells people, as a step of its own, once the approval is open. `url` is its page in the dashboard. */
-  notify?: (approval: { id: string; url: string; expiresAt: Date | null }) => Promise<void> | void;
-}
-
-/** One person's vote. */
-export interface ApprovalDecision {
-  by: string;
-  at: Date;
-  verdict: Verdict;
-  comment: string | null;
-  data: unknown;
-}
-
-export interface Approved<D> {
-  decision: 'APPROVED';
-  /** Nobody decided: `onExpire: "approve"` did. `data` is null then. */
-  expired: boolean;
-  data: D;
-  comment: string | null;
-  by: string;
-  at: Date;
-  decisions: ApprovalDecision[];
-}
-
-export interface Rejected {
-  decision: 'REJECTED';
-  expired: boolean;
-  data: null;
-  comment: string | null;
-  by: string;
-  at: Date;
-  decisions: ApprovalDecision[];
-}
 
 export interface ApprovalCall {
   key: string;

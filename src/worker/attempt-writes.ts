@@ -5,7 +5,7 @@ import type { CheckpointKind, CheckpointRow, ErrorSample } from '../core/job.ts'
 import type { OutcomeRow } from '../core/outcome.ts';
 import type { ProgressReport } from '../core/progress.ts';
 import type { UserTx } from '../db/types.ts';
-import type { ArtifactWrite } from '../engine/artifacts.ts';
+import type { ArtifactWrite } from '../engine/artifact-types.ts';
 import type { ApprovalOpening, CheckpointWrite, ExecutionEngine, JobsFromHandler } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { insideTransaction } from './inside-transaction.ts';

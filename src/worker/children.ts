@@ -1,35 +1,16 @@
 import { MAX_CHILDREN } from '../core/dependency.ts';
 import { ChildFailedError, NonRetryableError } from '../core/handler-errors.ts';
 import { publicId } from '../core/ids.ts';
-import type { Jsonify, JsonValue } from '../core/json.ts';
 import type { Outcome, OutcomeRow } from '../core/outcome.ts';
 import { validateWith } from '../core/standard-schema.ts';
 import { isTerminal } from '../core/state.ts';
-import type { AnyTask, InputOf, ResultOf } from '../core/task.ts';
+import type { AnyTask } from '../core/task.ts';
 import { type SubmitJobOptions, submitRequest } from '../engine/submit-options.ts';
 import type { JobsFromHandler } from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
+import type { ChildrenOptions } from './wait-types.ts';
 import type { Waits } from './waits.ts';
-
-/** Jobs that a handler submits as its children: a task, its input, and what may be said at submit. */
-export type ChildSpecs<T extends readonly AnyTask[]> = {
-  [K in keyof T]: { task: T[K] } & InputField<InputOf<T[K]>> & Omit<SubmitJobOptions, 'tx'>;
-};
-
-/** `input`, which may be left out where the task can do without. */
-type InputField<I> = undefined extends I ? { input?: I } : JsonValue extends I ? { input?: I } : { input: I };
-
-export type ChildResults<T extends readonly AnyTask[]> = { [K in keyof T]: Jsonify<ResultOf<T[K]>> };
-export type ChildOutcomes<T extends readonly AnyTask[]> = { [K in keyof T]: Outcome<Jsonify<ResultOf<T[K]>>> };
-
-export interface ChildrenOptions {
-  /**
-   * `throw` (the default): when all have ended and one did not complete, ChildFailedError. `cancelSiblings`: the same, and
-   * the others are canceled as soon as one does not complete. `return`: how each ended.
-   */
-  onFailure?: 'throw' | 'cancelSiblings' | 'return';
-}
 
 /** A job to be submitted by a handler. */
 export interface JobSpec extends Omit<SubmitJobOptions, 'tx'> {

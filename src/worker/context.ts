@@ -7,8 +7,7 @@ import type { StandardSchemaV1 } from '../core/standard-schema.ts';
 import type { AnyTask, InputOf, SubmitArgs, Task } from '../core/task.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
 import type { SubmitJobOptions } from '../engine/submit-options.ts';
-import type { ApprovalOptions, Approved, Rejected } from './approval.ts';
-import type { ChildOutcomes, ChildResults, ChildSpecs } from './children.ts';
+import type { ApprovalOptions, Approved, ChildOutcomes, ChildResults, ChildSpecs, Rejected } from './wait-types.ts';
 
 export interface StepOptions {
   /** Aborts the step's signal and rejects with StepTimeoutError (retryable). */
@@ -154,7 +153,8 @@ export interface HandlerContext<Stage extends string = string> {
   /** How the jobs ended that this one depends on, in the order in which they were given. `name`: its node in the graph. */
   readonly dependencies: readonly (Outcome & { name: string | null })[];
   /** The one of a node. The task is only for the type of its result. @throws Error when the job depends on no such node */
-  dependency<R = unknown>(name: string, task?: Task<string, never, never, R>): Outcome<Jsonify<R>>;
+  // biome-ignore lint/suspicious/noExplicitAny: only the result's type is of interest
+  dependency<R = unknown>(name: string, task?: Task<string, any, any, R>): Outcome<Jsonify<R>>;
   /** A key to hand to an outside service: the same over all attempts and runs, until `retryJob(fromStart: true)`. */
   idempotencyKey(name: string): string;
   /** Drizzle on Waymark's database, outside a transaction. */

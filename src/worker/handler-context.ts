@@ -13,13 +13,14 @@ import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { type BatchesCall, runBatches } from './batches.ts';
 import { assertKey, stableKey, UsedKeys } from './checkpoint-key.ts';
-import { type ChildrenOptions, type JobSpec, outcomeOf, runChildren, submitOnce, submitWithin } from './children.ts';
+import { type JobSpec, outcomeOf, runChildren, submitOnce, submitWithin } from './children.ts';
 import type { HandlerContext, HandlerLog } from './context.ts';
 import { assertOutsideTransaction } from './inside-transaction.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import type { ProgressTrack } from './progress-flusher.ts';
 import { sleepDurably } from './sleep.ts';
 import { runStep } from './steps.ts';
+import type { ChildrenOptions } from './wait-types.ts';
 import { Waits } from './waits.ts';
 
 /** What a context is made of. */

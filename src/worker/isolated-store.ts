@@ -16,8 +16,9 @@ export interface IsolatedStore {
 }
 
 /**
- * The worker saves checkpoints and stores artifacts. A transaction runs the handler's own code, so it needs a connection here; the embedded
- * database has none to give (`databaseUrl` null), and a call that needs one is refused.
+ * The worker saves checkpoints, opens approvals, submits jobs and stores artifacts. A transaction runs the handler's own
+ * code, so it needs a connection here; the embedded database has none to give (`databaseUrl` null), and a call that needs one
+ * is refused.
  */
 export async function openIsolatedStore(
   { databaseUrl, leaseMs }: Pick<IsolatedStart, 'databaseUrl' | 'leaseMs'>,

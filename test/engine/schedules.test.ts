@@ -1,12 +1,14 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { InvalidInput, NotFound, UnknownTask } from '../../src/core/errors.ts';
-import type { Logger } from '../../src/core/log.ts';
+import { type Logger, silentLogger } from '../../src/core/log.ts';
 import { openDatabase } from '../../src/db/open.ts';
 import { scheduleByName } from '../../src/db/reads/schedules.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { ScheduleRequest } from '../../src/engine/schedule-types.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
+import { createMaintenanceLoop } from '../../src/worker/maintenance-loop.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import { engineOptions, me, taskNamed } from '../support/factory.ts';
 import { seededRandom } from '../support/random.ts';
 
@@ -236,6 +238,28 @@ describe.each(databases())('schedules on $name', ({ open }) => {
     expect((await engine.maintenance.fire()).fired).toBe(2);
     expect(Date.parse((await saved('a'))?.nextRunAt ?? '')).toBeGreaterThan(Date.now() + 3_000_000);
     expect(errors).toHaveLength(1);
+  });
+
+  test('the maintenance of a process fires it when it is due, not at the next poll', async () => {
+    await save();
+    await database.work.query(`update waymark.schedules set next_run_at = clock_timestamp() + interval '400 ms'`);
+    const loop = createMaintenanceLoop({
+      maintenance: engine.maintenance,
+      log: silentLogger,
+      sweepMs: 60_000,
+      pollMs: 60_000,
+    });
+    onTestFinished(() => loop.stop());
+    loop.start();
+    const [job] = await eventually(async () => {
+      const jobs = await database.read.query<{ lateMs: number }>(
+        `select extract(epoch from s.last_run_at - j.created_at)::float8 * 1000 as "lateMs"
+         from waymark.jobs j join waymark.schedules s on s.id = j.schedule_id`,
+      );
+      expect(jobs).toHaveLength(1);
+      return jobs;
+    });
+    expect(job?.lateMs).toBeLessThan(5_000);
   });
 
   test('each time gives exactly one job, with four engines at it', async () => {

@@ -1,5 +1,6 @@
 import { type ExecutionResult, graphql } from 'graphql';
 import type { Executor } from '../../src/db/types.ts';
+import type { ApprovalsEngine } from '../../src/engine/approval-types.ts';
 import type { BulkEngine } from '../../src/engine/bulk-types.ts';
 import type { GraphsEngine } from '../../src/engine/graph-types.ts';
 import type { LiveHub } from '../../src/engine/live/index.ts';
@@ -22,6 +23,7 @@ export async function execute(
   const contextValue = createContext(
     {
       jobs: undefined as unknown as JobsEngine,
+      approvals: undefined as unknown as ApprovalsEngine,
       graphs: undefined as unknown as GraphsEngine,
       bulk: undefined as unknown as BulkEngine,
       queues: undefined as unknown as QueuesEngine,

@@ -74,6 +74,7 @@ export async function startService(
     deps: {
       jobs: engine.jobs,
       graphs: engine.graphs,
+      approvals: engine.approvals,
       bulk: engine.bulk,
       queues: engine.queues,
       artifacts: engine.artifacts,

@@ -1,5 +1,6 @@
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
+import type { UntoldRow } from './concurrency.ts';
 
 /** Unfinished jobs that are to be canceled because of one that ended. */
 export interface CascadeRow {
@@ -33,9 +34,13 @@ const WITHDRAW = `
 update waymark.approvals a
 set state = 'WITHDRAWN', version = a.version + 1, decided_at = clock_timestamp()
 from waymark.job_states s
-where s.id = any($1::uuid[]) and s.finished_at is not null and a.job_id = s.id and a.state = 'OPEN'`;
+where s.id = any($1::uuid[]) and s.finished_at is not null and a.job_id = s.id and a.state = 'OPEN'
+returning s.id, s.tenant, s.task, s.queue, s.state, s.run, s.version, s.last_seq as "lastSeq"`;
 
-/** Closes the open approvals of jobs that have ended: nobody waits for the answer. */
-export async function withdrawApprovals(tx: Executor, ended: readonly string[]): Promise<void> {
-  await tx.query(WITHDRAW, [pgArray(ended)]);
+/**
+ * Closes the open approvals of jobs that have ended: nobody waits for the answer. The terminal event was the last, so no
+ * event tells of it. Returns the jobs.
+ */
+export function withdrawApprovals(tx: Executor, ended: readonly string[]): Promise<UntoldRow[]> {
+  return tx.query<UntoldRow>(WITHDRAW, [pgArray(ended)]);
 }

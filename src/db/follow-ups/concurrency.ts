@@ -25,8 +25,8 @@ update waymark.job_states s set blocked = false, version = s.version + 1
 from i where s.id = i.next
 returning s.id, s.tenant, s.task, s.queue, s.state, s.run, s.version, s.last_seq as "lastSeq"`;
 
-/** A job that may go now: it is the first of its concurrency key. */
-export interface UnblockedRow {
+/** A job about which something changed without a fact: watchers are told to look. */
+export interface UntoldRow {
   id: string;
   tenant: string;
   task: string;
@@ -45,7 +45,7 @@ export async function passKeysOn(
   tx: Executor,
   ended: readonly string[],
   locked: ReadonlySet<string>,
-): Promise<{ unblocked: UnblockedRow[]; left: string[] }> {
+): Promise<{ unblocked: UntoldRow[]; left: string[] }> {
   // Locked first and looked at in a later statement: a submit that holds the key has then written its job.
   const keys = await tx.query<{ head: string }>(LOCK_KEYS, [pgArray(ended)]);
   if (keys.length === 0) return { unblocked: [], left: [] };
@@ -60,6 +60,6 @@ export async function passKeysOn(
   const unblocked =
     free.length === 0
       ? []
-      : await tx.query<UnblockedRow>(PASS_ON, [pgArray(free.map((n) => n.head)), pgArray(free.map((n) => n.id))]);
+      : await tx.query<UntoldRow>(PASS_ON, [pgArray(free.map((n) => n.head)), pgArray(free.map((n) => n.id))]);
   return { unblocked, left: next.filter((n) => !locked.has(n.id)).map((n) => n.head) };
 }

@@ -6,9 +6,25 @@ const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
 
 // `l` holds the job that was asked for (`root`) and those of its children, at any depth, that did not complete: they run
 // again with it. When the root cannot be retried, nobody is.
+// Children are found by the checkpoints of their parents: what a retry drops is submitted anew, and not run again.
 const RETRY = `
-with t as materialized (select clock_timestamp() as now),
-i as materialized (select x.id from unnest($1::uuid[]) as x(id) order by x.id),
+with recursive t as materialized (select clock_timestamp() as now),
+f(id, depth) as (
+  select $9::uuid, 0 where $10::boolean and not $5::boolean
+  union
+  select s.id, f.depth + 1
+  from f cross join lateral (
+    select p.id, p.epoch from waymark.job_states p where p.id = f.id and p.finished_at is not null and p.depends offset 0) p
+  join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
+  left join waymark.checkpoints x on f.depth = 0 and x.job_id = p.id and x.epoch = p.epoch and x.key = $6::text
+  cross join lateral json_array_elements_text(c.data -> 'jobs') as e
+  cross join lateral (
+    select s.id from waymark.job_states s where s.id = e::uuid and s.state in ('FAILED', 'CANCELED') offset 0) s
+  where x.sequence is null or c.sequence < x.sequence
+),
+i as materialized (
+  select x.id from (select unnest($1::uuid[]) as id union select f.id from f) x order by x.id
+),
 o as materialized (
   select s.* from i cross join lateral (
     select s.id, s.tenant, s.state, s.epoch, s.run, s.changed_at, s.finished_at, s.concurrency_key, s.depends, s.followed,
@@ -131,12 +147,12 @@ ${SELECT_FOLLOWED}`;
  * now. `fromStart` opens a new epoch: the checkpoints are dropped; `fromCheckpoint` drops that key and what was saved after
  * it. Negative answers of people are dropped, too, so that they are asked again. `followed` says of a changed job that it
  * left a follow-up. Empty answer: the job is another's, pruned, in another state or run, or has no such checkpoint.
- * @param children of `childrenToRetry`
+ * @param children failed and canceled children, at any depth, that run again with it; null: it finds them
  */
 export function retry(
   db: Executor,
   id: string,
-  children: readonly string[],
+  children: readonly string[] | null,
   by: {
     tenant: string;
     actor: string;
@@ -148,7 +164,7 @@ export function retry(
   },
 ): Promise<ChangeRow[]> {
   return db.query<ChangeRow>(RETRY, [
-    pgArray([id, ...children]),
+    pgArray([id, ...(children ?? [])]),
     by.tenant,
     by.actor,
     by.expectedRun,
@@ -157,30 +173,6 @@ export function retry(
     by.priorityStepMs,
     by.reason,
     id,
+    children === null,
   ]);
-}
-
-// Found by the checkpoints of the parents: what a retry drops is submitted anew, and not run again.
-const CHILDREN = `
-with recursive f(id, depth) as (
-  select $1::uuid, 0
-  union
-  select s.id, f.depth + 1
-  from f join waymark.job_states p on p.id = f.id and p.finished_at is not null
-  join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
-  left join waymark.checkpoints x on f.depth = 0 and x.job_id = p.id and x.epoch = p.epoch and x.key = $2::text
-  cross join lateral json_array_elements_text(c.data -> 'jobs') as e
-  join waymark.job_states s on s.id = e::uuid and s.state in ('FAILED', 'CANCELED')
-  where x.sequence is null or c.sequence < x.sequence
-)
-select f.id from f where f.depth > 0`;
-
-/** Failed and canceled children of a finished job, at any depth, that run again when it does. */
-export async function childrenToRetry(
-  db: Executor,
-  id: string,
-  { fromCheckpoint }: { fromCheckpoint: string | null },
-): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(CHILDREN, [id, fromCheckpoint]);
-  return [...new Set(rows.map((row) => row.id))];
 }

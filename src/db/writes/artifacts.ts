@@ -61,7 +61,11 @@ v as materialized (
   from m
 ),
 ${WRITE_EVENTS}
-select l.id as "ownedId", ${CHANGE_COLUMNS} from l left join v on v.id = l.id`;
+select l.id as "ownedId", coalesce(a.created_at, x.created_at) as "createdAt", ${CHANGE_COLUMNS}
+from l
+left join a on a.job_id = l.id
+left join waymark.artifacts x on x.job_id = l.id and x.name = $3::text
+left join v on v.id = l.id`;
 
 export interface ArtifactInput {
   jobId: string;
@@ -73,13 +77,19 @@ export interface ArtifactInput {
   location: ArtifactLocation;
 }
 
+/** `changes` is empty when the record was there already; `createdAt` is null when it was written in this very moment. */
+export interface SavedArtifact {
+  changes: ChangeRow[];
+  createdAt: string | null;
+}
+
 /**
- * Writes the record of an artifact in the place of the job's former one of that name, with its event. `changes` is empty
- * when the record was there already. Null: the attempt no longer owns the job, and nothing was written.
+ * Writes the record of an artifact in the place of the job's former one of that name, with its event. Null: the attempt no
+ * longer owns the job, and nothing was written.
  */
-export async function saveArtifact(db: Executor, artifact: ArtifactInput): Promise<{ changes: ChangeRow[] } | null> {
+export async function saveArtifact(db: Executor, artifact: ArtifactInput): Promise<SavedArtifact | null> {
   const { jobId, attempt, name, mediaType, bytes, sha256, location } = artifact;
-  const rows = await db.query<ChangeRow & { ownedId: string }>(SAVE, [
+  const rows = await db.query<ChangeRow & { ownedId: string; createdAt: string | null }>(SAVE, [
     jobId,
     attempt,
     name,
@@ -88,7 +98,8 @@ export async function saveArtifact(db: Executor, artifact: ArtifactInput): Promi
     sha256,
     location,
   ]);
-  return rows.length === 0 ? null : { changes: rows.filter((row) => row.id !== null) };
+  const [row] = rows;
+  return row ? { changes: rows.filter(({ id }) => id !== null), createdAt: row.createdAt } : null;
 }
 
 const KEEP_CONTENT = `

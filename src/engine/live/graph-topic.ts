@@ -90,12 +90,14 @@ export class GraphTopic implements ListWatcher {
 
   /** Reads what is not known, or not any more; all that ask meanwhile share the read. `view` is then as of now. */
   async refresh(): Promise<void> {
-    // What was marked before this call may have come too late for the read that is under way.
-    await this.#reading;
-    if (!this.#stale && this.#pending.size === 0) return;
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
+    // What was marked before this call may have come too late for a read that is under way.
+    if (this.#reading) await this.#reading;
+    if (this.#stale || this.#pending.size > 0) {
+      this.#reading ??= this.#read().finally(() => {
+        this.#reading = undefined;
+      });
+    }
+    // Somebody else may have begun it.
     await this.#reading;
   }
 

@@ -2,6 +2,7 @@ import { shardOf } from '../../core/change.ts';
 import { LimitExceeded } from '../../core/errors.ts';
 import { boundedLog } from '../../events/bounded-log.ts';
 import type { Subscription } from '../../events/channel.ts';
+import { ApprovalsSource } from './approvals-source.ts';
 import { EventSource, type Topics } from './event-source.ts';
 import { GraphSource } from './graph-source.ts';
 import { GraphTopics } from './graph-topics.ts';
@@ -158,6 +159,9 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     },
     jobsChanged({ tenant }, { filter = {}, minIntervalMs = 250, signal } = {}) {
       return open(new JobsSource(topics, tenant, { filter, minIntervalMs, maxChanged }), signal);
+    },
+    approvalsChanged({ tenant }, { filter = {}, signal } = {}) {
+      return open(new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);
     },
     graphProgress({ tenant }, graphId, { minIntervalMs = 250, untilTerminal = true, signal } = {}) {
       return open(new GraphSource(graphs, { tenant, graphId }, { minIntervalMs, untilTerminal }), signal);

@@ -1,9 +1,11 @@
+import type { ApprovalRow } from '../../core/approval.ts';
 import type { JobChange } from '../../core/change.ts';
 import type { JobEvent } from '../../core/event.ts';
 import type { GraphRow, GraphSummary } from '../../core/graph.ts';
 import type { JobRow } from '../../core/job.ts';
 import type { Logger } from '../../core/log.ts';
 import type { JobState } from '../../core/state.ts';
+import type { ApprovalFilter } from '../../db/reads/approval-list.ts';
 import type { Executor } from '../../db/types.ts';
 import type { LiveChannel } from '../../events/channel.ts';
 import type { Caller } from '../types.ts';
@@ -50,6 +52,15 @@ export interface GraphChanged {
   reset: boolean;
 }
 
+export interface ApprovalsChanged {
+  /** Approvals that may have changed since the last message, as they are now. */
+  approvals: ApprovalRow[];
+  /** Changes may have been missed (always so in the first message): read the list again. `approvals` is empty then. */
+  reset: boolean;
+  /** Open ones that match the filter. */
+  openCount: number;
+}
+
 /**
  * Live streams of this process. They share one channel subscription and one read per job, whatever the number of
  * streams. Nothing is registered before the first `next()`; `return()` frees everything at once, also while a `next()`
@@ -94,6 +105,14 @@ export interface LiveHub {
     graphId: string,
     options?: { minIntervalMs?: number; untilTerminal?: boolean; signal?: AbortSignal },
   ): AsyncIterableIterator<GraphChanged>;
+  /**
+   * Approvals of the tenant as they open, are voted on and close. Never ends by itself.
+   * @throws LimitExceeded, Unavailable as above
+   */
+  approvalsChanged(
+    caller: Caller,
+    options?: { filter?: ApprovalFilter; signal?: AbortSignal },
+  ): AsyncIterableIterator<ApprovalsChanged>;
   stats(): LiveStats;
   /** Ends all streams; later ones end at once. A second call does nothing. */
   close(): Promise<void>;

@@ -1,0 +1,121 @@
+import { parseId } from '../core/ids.ts';
+import { textProblem } from '../core/json.ts';
+import {
+  APPROVAL_ORDERS,
+  type ApprovalFilter,
+  type ApprovalOrder,
+  type ApprovalPosition,
+  countApprovals,
+  listApprovals,
+} from '../db/reads/approval-list.ts';
+import { ApprovalStateEnum } from './approval.ts';
+import { builder } from './builder.ts';
+import { type Connection, connectionType, pageArgs, toConnection } from './connection.ts';
+import type { SchemaContext } from './context.ts';
+import { PAGE_SIZE } from './cost.ts';
+import {
+  badCursor,
+  badInput,
+  decodeCursor,
+  encodeCursor,
+  isMoment,
+  isStoredId,
+  type PageArgs,
+  readPageArgs,
+} from './paging.ts';
+import { Approval } from './refs.ts';
+
+const ApprovalConnection = connectionType('Approval', Approval, 'approvals');
+
+const ApprovalOrderEnum = builder.enumType('ApprovalOrder', {
+  description: 'Order of a list of approvals.',
+  values: {
+    REQUESTED_ASC: { description: 'Who waits longest comes first.' },
+    REQUESTED_DESC: { description: 'The newest first.' },
+    EXPIRES_ASC: { description: 'Most urgent first; those that never expire come last.' },
+  },
+});
+
+export const ApprovalFilterInput = builder.inputType('ApprovalFilter', {
+  description: 'Which approvals. Fields are joined by AND; null is as if not given.',
+  fields: (t) => ({
+    states: t.field({ type: [ApprovalStateEnum], description: 'In one of these; an empty list matches nothing.' }),
+    jobId: t.id({ description: 'Of this job.' }),
+    graphId: t.id({ description: 'Of the jobs of this graph.' }),
+    viewerCanDecide: t.boolean({ description: 'That the viewer may decide now (true), or may not (false).' }),
+    decidedBy: t.string({ description: 'In which this actor has voted.' }),
+  }),
+});
+
+/** The filter in stored form. @throws BAD_USER_INPUT */
+export function toApprovalFilter(
+  given: typeof ApprovalFilterInput.$inferInput | null | undefined,
+  { caller }: SchemaContext,
+): ApprovalFilter {
+  const { states, jobId, graphId, viewerCanDecide: can, decidedBy } = given ?? {};
+  const problem = decidedBy == null ? null : textProblem(decidedBy);
+  if (problem) throw badInput('filter.decidedBy', problem);
+  return {
+    states: states ?? null,
+    jobId: jobId == null ? null : parseId('Job', jobId, 'filter.jobId'),
+    graphId: graphId == null ? null : parseId('Graph', graphId, 'filter.graphId'),
+    viewer: can == null ? null : { can, actor: caller.actor, groups: caller.groups },
+    decidedBy: decidedBy ?? null,
+  };
+}
+
+function toPosition(
+  cursor: string | null,
+  order: ApprovalOrder,
+  argument: 'after' | 'before',
+): ApprovalPosition | null {
+  if (cursor === null) return null;
+  const [list, at, id] = decodeCursor(cursor) ?? [];
+  if (list !== `approvals ${order}` || !(isMoment(at) || at === 'infinity') || !isStoredId(id))
+    throw badCursor(argument);
+  return { at: at as string, id };
+}
+
+async function approvalsPage(
+  args: PageArgs & { filter?: typeof ApprovalFilterInput.$inferInput | null; orderBy?: ApprovalOrder | null },
+  context: SchemaContext,
+): Promise<Connection<typeof Approval.$inferType>> {
+  const { read, caller } = context;
+  const filter = toApprovalFilter(args.filter, context);
+  const order = args.orderBy ?? 'REQUESTED_ASC';
+  const request = readPageArgs(args, PAGE_SIZE);
+  const after = toPosition(request.after, order, 'after');
+  const before = toPosition(request.before, order, 'before');
+  const window = { filter, order, after, before, fromEnd: request.fromEnd, limit: request.limit + 1 };
+  const rows = await listApprovals(read, caller.tenant, window);
+  return toConnection(rows, request, {
+    cursor: (row) => encodeCursor([`approvals ${order}`, row.listKey, row.id]),
+    totalCount: () => countApprovals(read, caller.tenant, filter),
+    // A cursor is the place of one that was there; on the other side of it there is at least that one.
+    otherSide: async () => (request.fromEnd ? before !== null : after !== null),
+  });
+}
+
+builder.queryFields((t) => ({
+  approval: t.field({
+    type: Approval,
+    nullable: true,
+    description: 'One approval; null when the caller has none of this id.',
+    args: { id: t.arg.id({ required: true, description: 'Its id (`apr_…`).' }) },
+    resolve: (_, { id }, { loaders }) => loaders.approval.load(parseId('Approval', id, 'id')),
+  }),
+  approvals: t.field({
+    type: ApprovalConnection,
+    description: 'Approvals page by page. Mine, most urgent first: `viewerCanDecide: true`, `EXPIRES_ASC`.',
+    args: {
+      filter: t.arg({
+        type: ApprovalFilterInput,
+        defaultValue: { states: ['OPEN'] },
+        description: 'Which; the open ones when left out.',
+      }),
+      orderBy: t.arg({ type: ApprovalOrderEnum, defaultValue: APPROVAL_ORDERS[0], description: 'In which order.' }),
+      ...pageArgs(),
+    },
+    resolve: (_, args, context) => approvalsPage(args, context),
+  }),
+}));

@@ -14,6 +14,7 @@ import { type Foundation, openFoundation, type Setup } from './foundation.ts';
 import { type JobSnapshot, snapshotOf } from './job-snapshot.ts';
 import { makeMaintenance, makeWorker, type RunningServer, startServer } from './parts.ts';
 import { type QueueSnapshot, queueSnapshotOf } from './queue-snapshot.ts';
+import { createWaymarkApprovals, type WaymarkApprovals } from './waymark-approvals.ts';
 import { createWaymarkGraphs, type WaymarkGraphs } from './waymark-graphs.ts';
 import { createWaymarkSchedules, type WaymarkSchedules } from './waymark-schedules.ts';
 import type { Worker } from './worker/worker.ts';
@@ -46,7 +47,7 @@ export interface SubmitItem {
 }
 
 /** Waymark inside a back end. Every method may be called at any time until `close`. */
-export interface Waymark extends WaymarkGraphs, WaymarkSchedules<SubmitResult> {
+export interface Waymark extends WaymarkGraphs, WaymarkApprovals, WaymarkSchedules<SubmitResult> {
   /**
    * Hands in a job. A task object brings its definition and checks the input by its own schema; a name must be
    * registered by a worker or back end. With `tx`, a Drizzle or postgres.js transaction on the same Postgres, the job
@@ -176,6 +177,7 @@ function waymarkOn(foundation: Foundation, config: Config, caller: Caller): Waym
       return queueSnapshotOf(await engine.queues.update(caller, name, { ...limits, rateLimit: rate }));
     },
     ...createWaymarkGraphs(engine.graphs, database, caller, { register }),
+    ...createWaymarkApprovals(engine.approvals, database, caller),
     ...createWaymarkSchedules(engine.schedules, caller, {
       register: (task) => register([task], database.submit),
       resultOf,

@@ -31,11 +31,9 @@ export function fileStore(directory: string): ContentStore {
     has,
 
     async put(sha256: string, content: Content) {
-      if (await has(sha256)) {
-        const now = new Date();
-        await utimes(pathOf(sha256), now, now);
-        return;
-      }
+      // Whoever removes contents may come between any two calls here.
+      const now = new Date();
+      if (await orNull(utimes(pathOf(sha256), now, now).then(() => true))) return;
       const gathered = 'path' in content ? content.path : await writeGathered(incomingOf(directory), content);
       await toDisk(gathered, 'r+');
       await makeFolder(folderOf(sha256));
@@ -60,7 +58,7 @@ export function fileStore(directory: string): ContentStore {
         const folder = join(directory, FOLDERS[at] ?? '');
         for (const name of (await orNull(readdir(folder))) ?? []) {
           const file = isSha256(name) ? await orNull(stat(join(folder, name))) : null;
-          if (file) contents.push({ sha256: name, storedAt: file.mtimeMs });
+          if (file) contents.push({ sha256: name, storedAt: Math.floor(file.mtimeMs) });
         }
       }
       return { contents, cursor: FOLDERS[at] ?? null };

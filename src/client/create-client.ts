@@ -1,4 +1,5 @@
 import type { SubmitArgs } from '../core/task.ts';
+import { type ApprovalMethods, createApprovalMethods } from './approvals.ts';
 import { CANCEL, CANCEL_JOBS, LIST_JOBS, RETRY, RETRY_JOBS, RUN_NOW, SUBMIT } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { createHandle, type JobHandle, type SubmittedJob } from './handle.ts';
@@ -9,7 +10,7 @@ import type { BulkOptions, BulkResult, Job, JobFilter, SubmitOptions } from './t
 export type ClientOptions = TransportOptions;
 
 /** `T`: the tasks, as the type of their list or of the module that exports them; left out, any name and input goes. */
-export interface WaymarkClient<T> {
+export interface WaymarkClient<T> extends ApprovalMethods {
   /**
    * Hands in a job. It is always safe to repeat: without a key of the caller's it carries a random one, under which it
    * is repeated by itself when the service is away for a moment.
@@ -82,6 +83,7 @@ export function createClient<T = unknown>(options: ClientOptions): WaymarkClient
   }
 
   return {
+    ...createApprovalMethods(transport, mutateWith),
     async submit(task, ...[input, submitOptions]) {
       const { runAt, dependsOn, ...rest } = submitOptions ?? {};
       const { job, deduplicated } = await mutate(

@@ -81,10 +81,53 @@ mutation RetryJobs($filter: JobFilter!, $fromStart: Boolean, $reason: String, $e
   }
 }${USER_ERROR}`;
 
+const APPROVAL_FIELDS = `
+fragment ApprovalFields on Approval {
+  id key state title body schema approvers requiredApprovals allowSubmitter viewerCanDecide requestedAt expiresAt onExpire
+  version digest decidedAt decidedBy comment data
+  decisions { by at verdict comment data }
+  job { id task title state }
+}`;
+
+const DECIDE_FIELDS = `
+    __typename
+    ... on DecidePayload { approval { ...ApprovalFields } job { ...JobFields } }
+    ... on UserError { ...UserErrorFields }
+    ... on NotFound { id }
+    ... on NotWaiting { job { id state } }
+    ... on AlreadyDecided { approval { ...ApprovalFields } }
+    ... on StaleApproval { approval { ...ApprovalFields } }
+    ... on InvalidInput { issues { path message } }`;
+
+export const APPROVE = `
+mutation Approve($input: DecideInput!) {
+  approveJob(input: $input) {${DECIDE_FIELDS}
+  }
+}${JOB_FIELDS}${APPROVAL_FIELDS}${USER_ERROR}`;
+
+export const REJECT = `
+mutation Reject($input: DecideInput!) {
+  rejectJob(input: $input) {${DECIDE_FIELDS}
+  }
+}${JOB_FIELDS}${APPROVAL_FIELDS}${USER_ERROR}`;
+
+export const GET_APPROVAL = `
+query Approval($id: ID!) {
+  approval(id: $id) { ...ApprovalFields }
+}${APPROVAL_FIELDS}`;
+
+export const LIST_APPROVALS = `
+query Approvals($filter: ApprovalFilter, $orderBy: ApprovalOrder, $first: Int, $after: String) {
+  approvals(filter: $filter, orderBy: $orderBy, first: $first, after: $after) {
+    nodes { ...ApprovalFields }
+    pageInfo { hasNextPage endCursor }
+  }
+}${APPROVAL_FIELDS}`;
+
 export const GET_JOB = `
 query Job($id: ID!) {
-  job(id: $id) { ...JobFields input result waitingOn { kind detail until } }
-}${JOB_FIELDS}`;
+  job(id: $id) { ...JobFields input result waitingOn { kind detail until approvals { ...ApprovalFields } } }
+}${JOB_FIELDS}${APPROVAL_FIELDS}`;
 
 export const JOB_END = `
 query JobEnd($id: ID!) {
@@ -115,6 +158,8 @@ subscription JobEvents($id: ID!, $after: Int) {
     ... on AttemptEnded { outcome error { ...ErrorFields } }
     ... on RetryScheduled { runAt }
     ... on JobSuspended { waitingKind detail until }
+    ... on ApprovalRequested { key title approval { id state } }
+    ... on ApprovalDecided { key decision { by at verdict comment data } approvalState approval { id state } }
     ... on CancelRequested { reason }
     ... on ArtifactStored { artifact { name mediaType bytes sha256 url createdAt } }
     ... on JobCompleted { result }

@@ -1,4 +1,6 @@
 /** `waymark/client`: the typed client. It speaks only GraphQL and runs in browsers and in Node. */
+export type { Approval, ApprovalFilter, ApprovalPage, DecideOptions, Decision } from './approval-types.ts';
+export type { ApprovalMethods, Decided } from './approvals.ts';
 export { type ClientOptions, createClient, type WaymarkClient } from './create-client.ts';
 export { type ClientCode, JobCanceledError, JobFailedError, RequestError, WaitTimeoutError } from './errors.ts';
 export type { JobHandle, SubmittedJob } from './handle.ts';

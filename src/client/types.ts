@@ -1,4 +1,6 @@
+import type { ApprovalState } from '../core/approval.ts';
 import type { AttemptOutcome, JobState } from '../core/state.ts';
+import type { Approval, Decision } from './approval-types.ts';
 
 /** What the service says about a job: the same names as its GraphQL type. Times are RFC 3339, durations `"5s"`. */
 export interface Job {
@@ -72,6 +74,8 @@ export interface WaitingOn {
   /** One readable sentence. */
   detail: string;
   until: string | null;
+  /** What it asks people: those that are open. */
+  approvals: Approval[];
 }
 
 interface EventFields<Type extends string> {
@@ -116,6 +120,14 @@ export type JobEvent =
   | (EventFields<'AttemptEnded'> & { outcome: AttemptOutcome; error: JobError | null })
   | (EventFields<'RetryScheduled'> & { runAt: string })
   | (EventFields<'JobSuspended'> & { waitingKind: string; detail: string; until: string | null })
+  // Scalars are as of then, the approval is as of now.
+  | (EventFields<'ApprovalRequested'> & { key: string; title: string; approval: Pick<Approval, 'id' | 'state'> })
+  | (EventFields<'ApprovalDecided'> & {
+      key: string;
+      decision: Decision;
+      approvalState: ApprovalState;
+      approval: Pick<Approval, 'id' | 'state'>;
+    })
   | (EventFields<'CancelRequested'> & { reason: string | null })
   | EventFields<'CancelDelivered'>
   | (EventFields<'ArtifactStored'> & { artifact: Artifact })

@@ -53,7 +53,7 @@ export const jobStates = waymark.table(
     concurrencyKey: text('concurrency_key'),
     /** Why it is DEFERRED or SCHEDULED: DEPENDENCIES, CHILDREN, DUE_TIME, SLEEP. */
     waitingKind: text('waiting_kind'),
-    /** It has upstream jobs or children: rows in `job_dependencies`. */
+    /** It may have upstream jobs, children (rows in `job_dependencies`), or a graph. */
     depends: boolean('depends').notNull().default(false),
     /** Somebody is to be told when it ends (dependants, parent, key, approvers): it leaves a row in `followups`. */
     followed: boolean('followed').notNull().default(false),

@@ -19,6 +19,7 @@ import { expireApprovals } from './approvals.ts';
 import type { Artifacts } from './artifacts.ts';
 import { announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
+import { createFamilyPruner } from './prune-families.ts';
 import { settleFree, toInput } from './settle.ts';
 import type { EngineOptions, MaintenanceEngine } from './types.ts';
 
@@ -43,6 +44,7 @@ export function createMaintenance(
   artifacts: Pick<Artifacts, 'sweep' | 'clear'>,
 ): Omit<MaintenanceEngine, 'fire'> {
   const db = database.maintenance;
+  const families = createFamilyPruner(db, options.retainMs);
   let vacuumedAt = performance.now();
   /** A longer pause between two passes may have kept this process's own worker from beating, too. */
   const maxGapMs = Math.max(2 * options.sweepMs, (options.leaseMs * 2) / 3);
@@ -157,6 +159,7 @@ export function createMaintenance(
           return rows.length;
         }, PRUNE_BATCH);
       }
+      pruned += await families.pass();
       pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
       pruned += await drain(() => pruneBare(db, keys, PRUNE_BATCH), PRUNE_BATCH);
       await pruneStats(db, KEEP_STATS_MS);

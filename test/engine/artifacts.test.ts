@@ -152,14 +152,19 @@ describe.each(databases())('artifacts on $name', ({ open }) => {
     test('a content goes with the last job that needs it', async () => {
       const [one, two] = [await running(), await running()];
       const { sha256 } = await store(one, 'a', 'both');
-      await store(two, 'b', 'both');
+      await store(two, 'a', 'both');
       expect(await contents()).toBe(1);
       await finish(one);
-      await engine.maintenance.prune();
-      expect(await read(one, 'a', sha256)).toBeNull();
-      expect(await read(two, 'b', sha256)).toBe('both');
+      // The embedded database's clock counts milliseconds: a job that has just finished may be of this very moment.
+      const pruned = (jobId: string) =>
+        eventually(async () => {
+          await engine.maintenance.prune();
+          expect(await read(jobId, 'a', sha256)).toBeNull();
+        });
+      await pruned(one);
+      expect(await read(two, 'a', sha256)).toBe('both');
       await finish(two);
-      await engine.maintenance.prune();
+      await pruned(two);
       expect(await contents()).toBe(0);
       expect(await database.read.query('select 1 from waymark.artifacts')).toEqual([]);
     });

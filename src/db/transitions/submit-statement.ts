@@ -101,7 +101,7 @@ m as materialized (
          greatest(n.due, n.now) - n.priority * $20::bigint * interval '1 millisecond' as rank${
            linked
              ? `,
-         n.concurrency_key, n.depends, n.followed or n.parent_id is not null or n.concurrency_key is not null as followed,
+         n.concurrency_key, n.depends or n.graph_id is not null as depends, n.followed or n.parent_id is not null or n.concurrency_key is not null as followed,
          case when n.deferred then 'DEPENDENCIES' end as waiting_kind, coalesce(h.head_job_id <> n.id, false) as blocked`
              : ''
          }

@@ -1,5 +1,6 @@
 import type { Executor } from '../types.ts';
 
+// Jobs without relatives; the others go by families (`prune-families.ts`).
 // Rows are locked with SKIP LOCKED and the state is judged again under the lock, so that several pruners
 // never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
 // an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers; it is
@@ -17,7 +18,7 @@ o as materialized (
            where k.job_id = s.id and k.scope <> 'UNTIL_FINISHED' and k.expires_at > t.now) as keyed
   from waymark.job_states s, t
   where s.state = '${state}' and s.finished_at < (select now from t) - $1::bigint * interval '1 millisecond'
-    and s.pruned_at is null
+    and s.pruned_at is null and not s.followed and not s.depends
   order by s.finished_at, s.id
   limit $2::int
   for no key update of s skip locked
@@ -55,7 +56,7 @@ select l.id, l.tenant, l.keyed from l`;
 
 const PRUNE = { COMPLETED: pruneSql('COMPLETED'), FAILED: pruneSql('FAILED'), CANCELED: pruneSql('CANCELED') };
 
-/** Removes up to `limit` jobs that have been in a terminal state for longer than `olderThanMs`. Returns their ids. */
+/** Removes up to `limit` jobs without relatives that have been in a terminal state for longer than `olderThanMs`. Returns their ids. */
 export async function pruneFinished(
   db: Executor,
   state: 'COMPLETED' | 'FAILED' | 'CANCELED',
@@ -82,7 +83,11 @@ d as (
 ),
 g as materialized (select s.id from waymark.job_states s join k on k.job_id = s.id where s.pruned_at is not null),
 j as (delete from waymark.jobs j using g where j.id = g.id),
-s as (delete from waymark.job_states s using g where s.id = g.id)
+s as (delete from waymark.job_states s using g where s.id = g.id),
+h as (
+  delete from waymark.graphs h using k where k.kind = 'graph' and h.id = k.job_id and h.pruned_at is not null returning h.id
+),
+n as (delete from waymark.graph_nodes n using h where n.graph_id = h.id)
 select count(*)::int as n from k`;
 
 /** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */

@@ -77,6 +77,7 @@ export function s3Store(options: S3Options, prefix: string, gathered: string): C
       told(async () => {
         const key = keyOf(sha256);
         if ((await client.objectExists(key)) === true) return;
+        // An upload in parts may be answered with 200 and an error. Whoever writes the row looks whether it is there.
         if ('path' in content) await putFile(key, content.path);
         else await client.putObject(key, content);
       }),

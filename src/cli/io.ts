@@ -34,9 +34,10 @@ export function printJson(io: Io, value: unknown): void {
 /** Columns padded to the widest cell. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  // What somebody else wrote, such as a title, must not break the line.
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .map((cell, i) => cell.replace(/\p{Cc}/gu, ' ').padEnd(widths[i] ?? 0))
       .join('  ')
       .trimEnd();
   return [header, ...rows].map(line).join('\n');

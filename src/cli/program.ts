@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { version } from '../version.ts';
 import { addCancel, addRetry } from './commands/act.ts';
+import { addApprovals, addApprove, addReject } from './commands/approvals.ts';
 import { addJobs } from './commands/jobs.ts';
 import { addMigrate } from './commands/migrate.ts';
 import { addPause, addQueues, addResume } from './commands/queues.ts';
@@ -28,6 +29,7 @@ export async function runProgram(args: readonly string[], io: Io): Promise<ExitC
     .showHelpAfterError('(see waymark --help)');
   for (const add of [addStart, addApi, addWorker, addMigrate]) add(program, io);
   for (const add of [addSubmit, addWatch, addShow, addJobs, addCancel, addRetry, addSchema]) add(program, io);
+  for (const add of [addApprovals, addApprove, addReject]) add(program, io);
   for (const add of [addQueues, addPause, addResume]) add(program, io);
   try {
     await program.parseAsync(args, { from: 'user' });

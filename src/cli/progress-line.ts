@@ -6,6 +6,8 @@ export interface ProgressDisplay {
   show(job: Job): void;
   /** Something about the connection, shown until the next value. */
   note(text: string): void;
+  /** What stays: a line, or several, above those that follow. */
+  say(text: string): void;
   /** Leaves the last line standing. */
   finish(): void;
 }
@@ -29,6 +31,10 @@ function redrawn(out: Output, colors: Colors): ProgressDisplay {
   return {
     show: (job) => draw(progressLine(job, colors, (out.columns ?? 80) - 1)),
     note: (text) => draw(colors.yellow(text)),
+    say(text) {
+      draw(`${text}\n`);
+      shown = false;
+    },
     finish() {
       if (shown) out.write('\n');
       shown = false;
@@ -46,6 +52,7 @@ function plain(out: Output, colors: Colors): ProgressDisplay {
       last = news;
     },
     note: (text) => void out.write(`${text}\n`),
+    say: (text) => void out.write(`${text}\n`),
     finish() {},
   };
 }
@@ -68,6 +75,7 @@ function* progressParts(job: Job): Generator<string> {
   const { progress: p } = job;
   if (job.attemptNumber > 1) yield `attempt ${job.attemptNumber}`;
   if (job.state === 'RETRYING' && job.error) yield job.error.message;
+  else if (job.waitingOn) yield job.waitingOn.detail;
   if (!p) return;
   if (p.stage) yield p.stageCount === null ? p.stage : `${p.stage} ${(p.stageIndex ?? 0) + 1}/${p.stageCount}`;
   if (p.fraction !== null) {

@@ -7,6 +7,8 @@ import {
   type WaymarkClient,
 } from '../client/index.ts';
 import { parseDuration } from '../core/duration.ts';
+import type { JobState } from '../core/state.ts';
+import { reviewText } from './approval-text.ts';
 import { UsageError } from './failure.ts';
 import { type Io, print, printJson } from './io.ts';
 import { createProgressDisplay } from './progress-line.ts';
@@ -14,6 +16,9 @@ import { type ClientFlags, withClient } from './service-client.ts';
 
 /** A service that stays away longer than this while a job is watched is given up; the job is not concerned. */
 const GIVE_UP_MS = 120_000;
+
+/** States of a job that waits for something to be named, which the stream does not say. */
+const WAITING: readonly JobState[] = ['QUEUED', 'DEFERRED', 'SCHEDULED', 'WAITING_FOR_REVIEW'];
 
 export interface WatchFlags extends ClientFlags {
   timeout?: string;
@@ -49,6 +54,15 @@ export async function watchJob(
   const timer = timeoutMs === null ? undefined : setTimeout(() => stop.abort(timeUp), Math.min(timeoutMs, 2 ** 31 - 1));
   let last: Job | null = null;
   let id = '';
+  const told = new Set<string>();
+  const show = (job: Job): void => {
+    const open = job.waitingOn?.approvals ?? [];
+    display.show(job);
+    for (const approval of open.filter((a) => !told.has(a.id))) {
+      told.add(approval.id);
+      display.say(reviewText(approval, open));
+    }
+  };
   const watch = async (client: WaymarkClient<unknown>): Promise<Job> => {
     id = await start(client);
     const handle = client.job(id);
@@ -56,11 +70,15 @@ export async function watchJob(
       // The plain read first: a service that is away, or does not know the job, says so at once.
       last = await handle.get({ signal: stop.signal });
       if (!last) throw new RequestError('NOT_FOUND', `job ${id} was not found`);
-      display.show(last);
+      show(last);
       if (last.isTerminal) return last;
       for await (const job of handle.progress({ signal: stop.signal })) {
-        last = { ...last, ...job };
-        display.show(job);
+        // What the plain read gave may be newer than what had been received before.
+        if (job.version < last.version) continue;
+        // Without it, the state is shown all the same: the service may be restarting just now.
+        const why = WAITING.includes(job.state) ? await handle.get({ signal: stop.signal }).catch(() => null) : null;
+        last = { ...last, waitingOn: null, ...job, ...why };
+        show(last);
       }
     }
   };

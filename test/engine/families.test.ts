@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/engine/engine.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { databases } from '../support/database.ts';
+import { deferred } from '../support/eventually.ts';
 import { engineOptions, me } from '../support/factory.ts';
 import { type DependencyBench, dependencyBench } from './dependency-bench.ts';
 
@@ -121,13 +122,19 @@ describe.each(databases())('retention of families on $name', ({ open, name }) =>
       const other = await b.engine.graphs.submitGraph(me, diamond);
       for (const { jobs } of [held, other])
         for (const name of ['a', 'b', 'c']) await b.finish(jobs.get(name) as string);
-      await b.database.submit.transaction(async (tx) => {
+      const [locked, release] = [deferred(), deferred()];
+      const holder = b.database.submit.transaction(async (tx) => {
         await tx.query('select 1 from waymark.job_states where id = $1::uuid for update', [
           held.jobs.get('c') as string,
         ]);
-        expect(await pruner(b).prune()).toEqual({ pruned: 3 });
-        expect(await rows(b)).toMatchObject({ jobs: 3, graphs: 1 });
+        locked.resolve();
+        await release.promise;
       });
+      await locked.promise;
+      expect(await pruner(b).prune()).toEqual({ pruned: 3 });
+      expect(await rows(b)).toMatchObject({ jobs: 3, graphs: 1 });
+      release.resolve();
+      await holder;
       expect(await pruner(b).prune()).toEqual({ pruned: 3 });
       expect(await rows(b)).toEqual(NOTHING);
     },

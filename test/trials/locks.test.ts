@@ -45,7 +45,8 @@ describePostgres('the lock order', () => {
     expect(broken).toEqual({});
     expect(deadlocks).toBe(0);
     expect(Object.keys(report.done).sort()).toEqual(Object.keys(ACTIONS).sort());
-    for (const what of ['staged', 'rescued', 'pruned', 'folded']) expect(report.moved[what], what).toBeGreaterThan(0);
+    for (const what of ['staged', 'rescued', 'pruned', 'folded', 'expired'])
+      expect(report.moved[what], what).toBeGreaterThan(0);
   });
 
   test('gives a key that is unique while unfinished one job, whoever wins it and as often as it gets free', async () => {

@@ -1,70 +1,47 @@
 import type { Command } from 'commander';
 import { type Job, RequestError } from '../../client/index.ts';
+import { reviewText } from '../approval-text.ts';
 import { colorsFor, type Io, print, printJson, table } from '../io.ts';
+import { type JobDetails, jobDetails, type OtherJob } from '../job-details.ts';
+import { detailTables } from '../job-tables.ts';
 import { progressLine } from '../progress-line.ts';
 import { type ClientFlags, withClient, withClientFlags } from '../service-client.ts';
 
-interface Attempt {
-  number: number;
-  run: number;
-  outcome: string | null;
-  startedAt: string;
-  finishedAt: string | null;
-  resumedFrom: string | null;
-  error: { code: string; message: string } | null;
-}
-
-interface Checkpoint {
-  key: string;
-  kind: string;
-  processed: number | null;
-  failed: number | null;
-  updatedAt: string;
-}
-
-const HISTORY = `
-query History($id: ID!) {
-  job(id: $id) {
-    attempts(last: 20) { nodes { number run outcome startedAt finishedAt resumedFrom error { code message } } }
-    checkpoints(last: 20) { nodes { key kind processed succeeded failed updatedAt errorSamples { item message attempt at } } }
-  }
-}`;
-
-/** `waymark show JOB`: one job with its newest attempts and checkpoints. */
+/** `waymark show JOB`: one job with what belongs to it. */
 export function addShow(program: Command, io: Io): void {
   withClientFlags(program.command('show'))
     .summary('shows a job')
-    .description('Shows a job with its newest attempts and checkpoints.')
+    .description(
+      'Shows a job with its newest attempts and checkpoints, what it asks people, its children, what it waited for and ' +
+        'what it delivered.',
+    )
     .argument('<job>', 'id of the job')
     .action(async (id: string, flags: ClientFlags) => {
-      const { job, attempts, checkpoints } = await withClient(io, flags, async (client) => {
+      const { job, details } = await withClient(io, flags, async (client) => {
         const job = await client.job(id).get();
-        const history = await client.request<{ job: Record<'attempts' | 'checkpoints', { nodes: unknown[] }> | null }>(
-          HISTORY,
-          { id },
-        );
-        if (!job || !history.job) throw new RequestError('NOT_FOUND', `job ${id} was not found`);
-        return {
-          job,
-          attempts: history.job.attempts.nodes as Attempt[],
-          checkpoints: history.job.checkpoints.nodes as Checkpoint[],
-        };
+        const details = job && (await jobDetails(client, id));
+        if (!job || !details) throw new RequestError('NOT_FOUND', `job ${id} was not found`);
+        return { job, details };
       });
-      if (flags.json) return printJson(io, { ...job, attempts, checkpoints });
-      print(io, progressLine(job, colorsFor(io.stdout, io.env)));
-      print(io, table(['', ''], facts(job)).trimStart());
-      if (attempts.length > 0) print(io, `\n${attemptTable(attempts)}`);
-      if (checkpoints.length > 0) print(io, `\n${checkpointTable(checkpoints)}`);
+      if (flags.json) return printJson(io, { ...job, ...details });
+      // Why it waits has a line of its own below.
+      print(io, progressLine({ ...job, waitingOn: null }, colorsFor(io.stdout, io.env)));
+      print(io, table(['', ''], facts(job, details)).trimStart());
+      for (const text of detailTables(details)) print(io, `\n${text}`);
+      const open = job.waitingOn?.approvals ?? [];
+      for (const approval of open) print(io, `\n${reviewText(approval, open)}`);
     });
 }
 
-function facts(job: Job): string[][] {
+function facts(job: Job, { parent, graph }: JobDetails): string[][] {
   const rows: [string, unknown][] = [
     ['id', job.id],
     ['task', job.task],
     ['title', job.title === job.task ? null : job.title],
     ['queue', job.queue],
     ['tags', job.tags.length > 0 ? job.tags.join(', ') : null],
+    ['parent', parent && named(parent)],
+    ['graph', graph && `${graph.id} ${graph.title}`],
     ['submitted', `${job.createdAt} by ${job.submittedBy}`],
     ['started', job.startedAt],
     ['finished', job.finishedAt],
@@ -80,19 +57,4 @@ function facts(job: Job): string[][] {
   return rows.filter(([, value]) => value != null).map(([name, value]) => [name, String(value)]);
 }
 
-function attemptTable(attempts: readonly Attempt[]): string {
-  const rows = attempts.map((a) => [
-    String(a.number),
-    a.outcome ?? 'running',
-    a.startedAt,
-    a.finishedAt ?? '',
-    a.resumedFrom ?? '',
-    a.error ? `${a.error.code}: ${a.error.message}` : '',
-  ]);
-  return table(['ATTEMPT', 'OUTCOME', 'STARTED', 'FINISHED', 'BEHIND', 'ERROR'], rows);
-}
-
-function checkpointTable(checkpoints: readonly Checkpoint[]): string {
-  const rows = checkpoints.map((c) => [c.key, c.kind, `${c.processed ?? ''}`, `${c.failed ?? ''}`, c.updatedAt]);
-  return table(['CHECKPOINT', 'KIND', 'PROCESSED', 'FAILED', 'SAVED'], rows);
-}
+const named = ({ id, title }: OtherJob): string => `${id} ${title}`;

@@ -66,7 +66,8 @@ u(root, kind, id) as (
   ) x
 ),
 m as materialized (
-  select u.root, s.id, s.finished_at is not null and (s.pruned_at is not null or ${PAST_RETENTION('$2', '$3', '$4')}) as past
+  select u.root, s.id, s.finished_at is not null and (s.pruned_at is not null or ${PAST_RETENTION('$2', '$3', '$4')})
+         and not exists (select 1 from waymark.followups f where f.job_id = s.id) as past
   from u cross join lateral (
     select s.id, s.state, s.finished_at, s.pruned_at from waymark.job_states s where s.id = u.id offset 0) s, t
   where u.kind = 'job'

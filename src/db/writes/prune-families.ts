@@ -15,6 +15,7 @@ o as materialized (
     select s.id, s.tenant, s.task, s.queue, s.state, s.pruned_at, t.now from waymark.job_states s, t
     where s.id = i.id and s.finished_at is not null
       and (s.pruned_at is not null or ${PAST_RETENTION('$5', '$6', '$7')})
+      and not exists (select 1 from waymark.followups f where f.job_id = s.id)
     for no key update of s skip locked
   ) s
 ),

@@ -31,7 +31,8 @@ const RULES: Record<string, string> = {
     group by j.tenant, j.task, j.idempotency_key having count(*) > 1`,
   'a key leads to a job': `
     select k.key from waymark.idempotency_keys k where not exists (
-      select 1 from waymark.job_states s where s.id = k.job_id)`,
+      select 1 from waymark.job_states s where s.id = k.job_id and k.kind <> 'graph'
+      union all select 1 from waymark.graphs g where g.id = k.job_id and k.kind = 'graph')`,
   'a job and its state are there together': `
     select coalesce(j.id, s.id)::text from waymark.jobs j full join waymark.job_states s on s.id = j.id
     where j.id is null or s.id is null`,
@@ -41,6 +42,48 @@ const RULES: Record<string, string> = {
         `select x.job_id::text from waymark.${table} x where not exists (select 1 from ${KEPT} and s.id = x.job_id)`,
     )
     .join(' union all '),
+  'a job that waits for others has an edge that is not satisfied': `
+    select s.id::text from waymark.job_states s where s.state = 'DEFERRED' and not exists (
+      select 1 from waymark.job_dependencies d where d.job_id = s.id and d.satisfied_at is null
+        and d.kind = case s.waiting_kind when 'CHILDREN' then 'CHILD' else 'DEPENDENCY' end)`,
+  'whoever waits for a job that has ended is about to be told': `
+    select s.id::text from waymark.job_states s join waymark.job_dependencies d on d.job_id = s.id
+    join waymark.job_states u on u.id = d.upstream_id
+    where s.state = 'DEFERRED' and d.satisfied_at is null and u.finished_at is not null
+      and d.kind = case s.waiting_kind when 'CHILDREN' then 'CHILD' else 'DEPENDENCY' end
+      and not exists (select 1 from waymark.followups f where f.job_id = u.id)`,
+  'what was canceled because of a job that runs again is about to be told': `
+    select s.id::text from waymark.job_states s join waymark.job_states u on u.id = s.failed_upstream_id
+    where s.state = 'CANCELED' and u.finished_at is null
+      and not exists (select 1 from waymark.followups f where f.job_id = u.id)`,
+  'nobody is asked by a job that has ended, or is about to be told': `
+    select s.id::text from waymark.approvals a join waymark.job_states s on s.id = a.job_id
+    where a.state = 'OPEN' and s.finished_at is not null
+      and not exists (select 1 from waymark.followups f where f.job_id = s.id)`,
+  'a job that waits for people has an open question': `
+    select s.id::text from waymark.job_states s where s.state = 'WAITING_FOR_REVIEW'
+      and not exists (select 1 from waymark.approvals a where a.job_id = s.id and a.state = 'OPEN')`,
+  'of a concurrency key one job goes, the others are behind it': `
+    select s.concurrency_key from waymark.job_states s
+    where s.concurrency_key is not null and s.finished_at is null and not s.blocked
+    group by s.tenant, s.concurrency_key having count(*) > 1`,
+  'a job behind another of its key is let go some day': `
+    select s.id::text from waymark.job_states s where s.blocked and s.finished_at is null and not exists (
+      select 1 from waymark.concurrency_keys k join waymark.job_states h on h.id = k.head_job_id
+      where k.tenant = s.tenant and k.key = s.concurrency_key and h.id <> s.id
+        and (h.finished_at is null or exists (select 1 from waymark.followups f where f.job_id = h.id)))`,
+  'nothing hangs on a job that is gone': `
+    select d.job_id::text from waymark.job_dependencies d
+    where not exists (select 1 from ${KEPT} and s.id = d.job_id)
+    union all
+    select a.job_id::text from waymark.approvals a where not exists (select 1 from ${KEPT} and s.id = a.job_id)
+    union all
+    select n.graph_id::text from waymark.graph_nodes n where not exists (
+      select 1 from waymark.graphs g where g.id = n.graph_id)
+    union all
+    select j.id::text from waymark.jobs j where j.graph_id is not null
+      and exists (select 1 from ${KEPT} and s.id = j.id)
+      and not exists (select 1 from waymark.graphs g where g.id = j.graph_id)`,
   'counters say how many jobs there are': `
     select coalesce(c.state, n.state) || ': ' || coalesce(c.n, 0) || ' for ' || coalesce(n.n, 0) from (
       select x.state, sum(x.n) as n from (

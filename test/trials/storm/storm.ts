@@ -1,12 +1,14 @@
 import { WaymarkError } from '../../../src/core/errors.ts';
 import { sqlState } from '../../../src/db/errors.ts';
 import { inconsistencies } from './consistency.ts';
+import { RELATIONS } from './relations.ts';
 import { type Action, RolledBack, type Sky, type StormProcess } from './sky.ts';
 import { SUBMITS } from './submits.ts';
 import { MAINTENANCE, QUEUES, STEERING, WORK } from './work.ts';
 
 export const ACTIONS: Readonly<Record<string, Action>> = {
   ...SUBMITS,
+  ...RELATIONS,
   ...WORK,
   ...STEERING,
   ...QUEUES,
@@ -28,6 +30,8 @@ const WEIGHTS: Readonly<Record<string, number>> = {
     beat: 6,
     die: 0.2,
   },
+  ...{ submitDependent: 4, submitGraph: 2, submitInTurn: 2, children: 3, sleep: 2, askPeople: 3, decide: 4 },
+  ...{ followUp: 3, expire: 2 },
   ...{ cancel: 4, retry: 4, runNow: 2, stage: 3, rescue: 3, prune: 4, fold: 3 },
 };
 const HANDS = 6;
@@ -38,6 +42,9 @@ const EXPECTED: ReadonlySet<string> = new Set([
   'INVALID_TRANSITION',
   'NOT_FOUND',
   'LEASE_LOST',
+  // Of approvals.
+  'ALREADY_DECIDED',
+  'NOT_WAITING',
 ]);
 
 export interface StormReport {

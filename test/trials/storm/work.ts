@@ -124,4 +124,6 @@ export const MAINTENANCE = {
   rescue: (p) => p.engine.maintenance.rescue(),
   prune: (p) => p.engine.maintenance.prune(),
   fold: (p) => p.engine.maintenance.fold(),
+  followUp: (p) => p.engine.maintenance.followUp(),
+  expire: (p) => p.engine.maintenance.expire(),
 } satisfies Record<string, Action>;

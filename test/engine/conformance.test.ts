@@ -8,9 +8,7 @@ import { createMemoryChannel } from '../../src/events/memory.ts';
 import { databases } from '../support/database.ts';
 import { engineOptions, insertJob, insertWorker, me } from '../support/factory.ts';
 
-/** Verbs whose transitions belong to approvals, children and dependencies; their capability brings their rows here. */
-const LATER: readonly Verb[] = ['ready', 'upstreamFailed', 'suspend', 'decide', 'revive'];
-const NOW = (Object.keys(TRANSITIONS) as Verb[]).filter((v) => v !== 'submit' && !LATER.includes(v));
+const VERBS = (Object.keys(TRANSITIONS) as Verb[]).filter((v) => v !== 'submit');
 
 /** One database serves the file; each test has a worker and a task of its own. */
 interface Bench {
@@ -51,6 +49,54 @@ const APPLY: Record<string, (b: Bench, id: string) => Promise<unknown>> = {
   cancel: ({ engine }, id) => engine.jobs.cancel(me, id, { reason: 'because' }),
   runNow: ({ engine }, id) => engine.jobs.runNow(me, id),
   retry: ({ engine }, id) => engine.jobs.retry(me, id),
+  ready: ({ engine }) => engine.maintenance.followUp(),
+  upstreamFailed: ({ engine }) => engine.maintenance.followUp(),
+  revive: ({ engine }) => engine.maintenance.followUp(),
+  suspend: ({ engine }, id) => {
+    const sleeps = [{ key: 'nap', delayMs: 60_000, until: null }];
+    return engine.execution.settle(end(id, { outcome: 'SUSPENDED', wait: { kind: 'SLEEP', detail: 'naps', sleeps } }));
+  },
+  decide: ({ engine }, jobId) => engine.approvals.decide(me, { jobId }, 'APPROVED'),
+};
+
+/** An upstream job in this state whose dependants are to be told. */
+async function upstream(
+  { db, task }: Bench,
+  id: string,
+  state: JobState,
+  followUp: 'ENDED' | 'REVIVED',
+): Promise<string> {
+  const other = await insertJob(db, { state, task: `${task} upstream` });
+  await db.query(
+    `insert into waymark.job_dependencies (job_id, upstream_id, kind, policy, position)
+     values ($1::uuid, $2::uuid, 'DEPENDENCY', 'CANCEL', 0)`,
+    [id, other],
+  );
+  await db.query('insert into waymark.followups (job_id, kind, created_at) values ($1::uuid, $2, now())', [
+    other,
+    followUp,
+  ]);
+  return other;
+}
+
+/** What a verb of another job, or of a person, needs to find. */
+const PREPARE: Record<string, (b: Bench, id: string, from: JobState) => Promise<unknown>> = {
+  ready: (b, id) => upstream(b, id, 'COMPLETED', 'ENDED'),
+  upstreamFailed: (b, id) => upstream(b, id, 'FAILED', 'ENDED'),
+  revive: async (b, id) => {
+    const other = await upstream(b, id, 'QUEUED', 'REVIVED');
+    await b.db.query('update waymark.job_states set failed_upstream_id = $2::uuid where id = $1::uuid', [id, other]);
+  },
+  decide: async ({ db }, id, from) => {
+    // A job asks only while it runs; one that goes on, asks on.
+    if (from !== 'WAITING_FOR_REVIEW') return;
+    await db.query(
+      `insert into waymark.approvals (id, tenant, job_id, run, epoch, key, state, title, approvers, required_approvals,
+         allow_submitter, on_expire, digest, requested_at)
+       values ($2::uuid, 'default', $1::uuid, 1, 1, 'x', 'OPEN', 'X', '{}', 1, true, 'FAIL', 'd', now())`,
+      [id, newUuid()],
+    );
+  },
 };
 
 describe.each(databases())('the state machine on $name', ({ open }) => {
@@ -84,13 +130,14 @@ describe.each(databases())('the state machine on $name', ({ open }) => {
     return { state, events };
   };
 
-  test.each(NOW.flatMap((verb) => JOB_STATES.map((from) => ({ verb, from }))))(
+  test.each(VERBS.flatMap((verb) => JOB_STATES.map((from) => ({ verb, from }))))(
     '$verb from $from moves as listed, or leaves the row untouched',
     async ({ verb, from }) => {
       const id = await insert({ state: from, workerId: b.workerId });
+      await PREPARE[verb]?.(b, id, from);
       const before = await snapshot(id);
       await APPLY[verb]?.(b, id).catch((refusal: { code?: string }) => {
-        expect(refusal.code).toMatch(/^(INVALID_TRANSITION|INVALID_INPUT)$/);
+        expect(refusal.code).toMatch(/^(INVALID_TRANSITION|INVALID_INPUT|NOT_WAITING)$/);
         expect(allows(verb, from)).toBe(false);
       });
       const after = await snapshot(id);

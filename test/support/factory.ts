@@ -70,13 +70,14 @@ export async function insertJob(
   await db.query(
     `insert into waymark.job_states (id, tenant, task, queue, state, max_attempts, rank, run_at, changed_at, finished_at,
                                      worker_id, attempt, started_at, attempt_started_at, last_advance_at, last_seq, version,
-                                     cancel_requested_at, cancel_requested_by)
+                                     cancel_requested_at, cancel_requested_by, waiting_kind)
      select $1::uuid, $2, $3, 'default', $4, $5::int, t.now, t.now - interval '1 second', t.now,
             case when $6::boolean then t.now end, $7::uuid, case when $8::boolean then 1 else 0 end,
             case when $8::boolean then t.now end, case when $8::boolean then t.now end,
             case when $8::boolean then t.now end,
             1 + $8::boolean::int, 1 + $8::boolean::int,
-            case when $9::boolean then t.now end, case when $9::boolean then 'user:local' end
+            case when $9::boolean then t.now end, case when $9::boolean then 'user:local' end,
+            case when $4 = 'DEFERRED' then 'DEPENDENCIES' end
      from (select clock_timestamp() as now) t`,
     [
       id,

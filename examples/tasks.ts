@@ -4,8 +4,10 @@
  */
 import { csvImport } from './tasks/csv-import.ts';
 import { hello } from './tasks/hello.ts';
+import { nightlyReport } from './tasks/nightly-report.ts';
+import { drawImage, publishArticle } from './tasks/publish-article.ts';
 import { reportBuild } from './tasks/report-build.ts';
 
 export { createPeopleTable as setup } from './tasks/people.ts';
 
-export default [hello, csvImport, reportBuild];
+export default [hello, csvImport, reportBuild, drawImage, publishArticle, nightlyReport];

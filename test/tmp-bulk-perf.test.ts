@@ -14,8 +14,9 @@ test('perf', async () => {
   }});
   const d2: any = { ...database, read: timed(database.read), submit: timed(database.submit), work: timed(database.work) };
   const engine = createEngine({ database: d2, channel: createMemoryChannel(), options: engineOptions() });
+  for (let i = 0; i < 12; i++) { await insertJobs(database.work, [{ state: 'SCHEDULED', tags: ['y'], task: 'idle' }]); await engine.bulk.cancelJobs(me, { tags: ['y'] }); await engine.bulk.retryJobs(me, { tags: ['y'] }); }
   let t0 = performance.now();
-  await insertJobs(database.work, Array.from({ length: 4_000 }, () => ({ state: 'SCHEDULED' as const, tags: ['x'], task: 'idle' })));
+  await insertJobs(database.work, Array.from({ length: 12_000 }, () => ({ state: 'SCHEDULED' as const, tags: ['x'], task: 'idle' })));
   console.log('insert', performance.now() - t0);
   t0 = performance.now();
   console.log(await engine.bulk.cancelJobs(me, { tags: ['x'] }), performance.now() - t0);

@@ -37,6 +37,9 @@ export interface OpenArtifact extends ArtifactRow {
 export interface ArtifactsEngine {
   /** Path and query of a link that needs no token and lasts about 15 minutes. */
   link(artifact: ArtifactRef): Promise<string>;
-  /** What a link leads to; `refused`: its signature is wrong, or it has expired. Null: there is no such content any more. */
+  /**
+   * What a link leads to; `refused`: its signature is wrong, or it has expired. Null: there is no such artifact any more.
+   * @throws Unavailable, Error when the content is not where its record says
+   */
   open(pathAndQuery: string): Promise<OpenArtifact | 'refused' | null>;
 }

@@ -159,11 +159,15 @@ export function createArtifacts(
     async open(pathAndQuery) {
       const link = readArtifactPath(await sharedSecret(), pathAndQuery, Date.now());
       if (link === null) return 'refused';
-      const row = textProblem(link.name) ? null : await artifactOf(database.read, link.jobId, link.name);
+      const find = () => (textProblem(link.name) ? null : artifactOf(database.read, link.jobId, link.name));
+      const row = await find();
       // A name that was stored anew is another artifact.
       if (row?.sha256 !== link.sha256) return null;
       const stream = await contents.open(database.read, row.location, row.sha256);
-      return stream && { ...row, stream, expires: link.expires };
+      if (stream) return { ...row, stream, expires: link.expires };
+      // Record and content may just have gone together; else the settings are not those it was stored with, or it is lost.
+      if ((await find())?.sha256 !== link.sha256) return null;
+      throw new Error(`the content ${row.sha256} of an artifact is not in its place (${row.location})`);
     },
   };
 }

@@ -24,9 +24,8 @@ import type { Caller, EngineOptions } from './types.ts';
 
 /** Jobs of one call at most. */
 export const MAX_BULK_JOBS = 10_000;
-/** Jobs of one transaction. A retry is a statement for each, and embedded everything else waits meanwhile. */
-const CANCELS_AT_ONCE = 1_000;
-const RETRIES_AT_ONCE = 100;
+/** Jobs of one transaction. */
+const AT_ONCE = 1_000;
 
 /** What one transaction did, to be told after its commit. */
 interface Done {
@@ -47,7 +46,6 @@ export function createBulk(
     caller: Caller,
     target: BulkTarget,
     { expectedCount = null, dryRun = false }: BulkOptions,
-    batch: number,
     work: (ids: readonly string[]) => Promise<Done>,
   ): Promise<BulkOutcome> {
     const { matched, open } = await countTarget(database.read, caller.tenant, target);
@@ -58,8 +56,8 @@ export function createBulk(
     const told: string[] = [];
     let changed = 0;
     try {
-      for (let i = 0; i < ids.length; i += batch) {
-        for (const done of await eachOrAll(ids.slice(i, i + batch), work)) {
+      for (let i = 0; i < ids.length; i += AT_ONCE) {
+        for (const done of await eachOrAll(ids.slice(i, i + AT_ONCE), work)) {
           changed += done.changed;
           told.push(...tell(done));
         }
@@ -116,7 +114,7 @@ export function createBulk(
         const rows = await cancel(tx, ids, { tenant, actor, reason, expectedRun: null, cascade: true });
         return { changed: rows.length, rows };
       };
-      return run(caller, target, more, CANCELS_AT_ONCE, locked(caller, target, act));
+      return run(caller, target, more, locked(caller, target, act));
     },
 
     async retryJobs(caller, filter, more = {}) {
@@ -137,15 +135,16 @@ export function createBulk(
         reason: reason ?? 'retry',
         priorityStepMs: options.priorityStepMs,
       };
-      return run(caller, target, more, RETRIES_AT_ONCE, async (ids) => {
+      return run(caller, target, more, async (ids) => {
         // Children that run again with their parents are locked in the same round.
         const children = fromStart ? new Map<string, string[]>() : await childrenOfAll(database.read, ids);
         const act: Act = async (tx, matching) => {
-          const rows: ChangeRow[] = [];
-          const withParents = new Set(matching.flatMap((id) => children.get(id) ?? []));
-          for (const id of matching.filter((each) => !withParents.has(each))) {
-            rows.push(...(await retry(tx, id, children.get(id) ?? [], by)));
-          }
+          const rows = await retry(
+            tx,
+            matching,
+            matching.flatMap((id) => children.get(id) ?? []),
+            by,
+          );
           const retried = new Set(rows.map((row) => row.id));
           return { changed: matching.filter((id) => retried.has(id)).length, rows };
         };

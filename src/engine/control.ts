@@ -54,7 +54,7 @@ export function createControl(
       if (fromCheckpoint !== null && textProblem(fromCheckpoint)) {
         throw new InvalidInput([{ path: 'fromCheckpoint', message: textProblem(fromCheckpoint) ?? '' }]);
       }
-      const rows = await retry(db, id, null, {
+      const rows = await retry(db, [id], null, {
         tenant: caller.tenant,
         actor: caller.actor,
         expectedRun,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { Unavailable } from '../core/errors.ts';
 import type { ArtifactsEngine, OpenArtifact } from '../engine/artifact-types.ts';
 import { sendText } from './pages.ts';
 
@@ -14,7 +15,7 @@ const STALL_MS = 60_000;
 
 /**
  * Answers `GET /artifacts/…`. The link's signature is all that it takes, so that a browser can follow it: 403 when it is
- * wrong or has expired, 404 when the content is gone.
+ * wrong or has expired, 404 when the artifact is gone, 503 while its store is away.
  */
 export async function sendArtifact(
   request: IncomingMessage,
@@ -25,7 +26,11 @@ export async function sendArtifact(
     response.setHeader('allow', 'GET, HEAD');
     return sendText(response, 405, 'only GET and HEAD');
   }
-  const artifact = await artifacts.open(request.url ?? '');
+  const artifact = await artifacts.open(request.url ?? '').catch((error: unknown) => {
+    if (error instanceof Unavailable) return 'away' as const;
+    throw error;
+  });
+  if (artifact === 'away') return sendText(response, 503, 'the store cannot be reached now; try again');
   if (artifact === 'refused') return sendText(response, 403, 'this link is not valid, or no longer; ask for a new one');
   if (artifact === null) return sendText(response, 404, 'not found');
   const { stream } = artifact;

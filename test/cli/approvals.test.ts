@@ -16,8 +16,10 @@ const waymark = (...args: string[]): Promise<Ended> => runHere(args, env);
 const json = async (...args: string[]) => JSON.parse((await waymark(...args, '--json')).stdout);
 
 /** Submits, waits for the state and gives the id. */
-async function submitted(task: string, state: Job['state'] = 'WAITING_FOR_REVIEW', ...more: string[]): Promise<string> {
-  const id = (await waymark('submit', task, ...more)).stdout.trim();
+async function submitted(task: string, state: Job['state'] = 'WAITING_FOR_REVIEW', input = '{}'): Promise<string> {
+  const { stdout, stderr } = await waymark('submit', task, input);
+  expect(stderr).toBe('');
+  const id = stdout.trim();
   const { job } = createClient({ url: env.WAYMARK_URL as string });
   await eventually(async () => expect((await job(id).get())?.state).toBe(state), { timeoutMs: 60_000 });
   return id;
@@ -80,7 +82,7 @@ describe('approvals', () => {
   test('several at once: each has its own command; --mine lists what one may decide', async () => {
     const id = await submitted('two-gates');
     const text = (await waymark('show', id)).stdout;
-    expect(commandIn(text.slice(text.indexOf('Is it good?\n')), 'approve')).toEqual([
+    expect(commandIn(text.slice(text.indexOf('Review wanted: Is it good?')), 'approve')).toEqual([
       'approve',
       id,
       '--key',
@@ -149,7 +151,7 @@ describe('watching', { timeout: 120_000 }, () => {
     const watching = start(['submit', 'family', '--watch'], env);
     const stderr = await eventually(
       () => {
-        expect(watching.stderr()).toMatch(/DEFERRED .*child/);
+        expect(watching.stderr()).toMatch(/DEFERRED {2}Waits for \d of 2 jobs that it started/);
         return watching.stderr();
       },
       { timeoutMs: 60_000 },

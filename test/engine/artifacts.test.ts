@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { gather } from '../../src/artifacts/gather.ts';
 import type { ArtifactRow } from '../../src/core/artifact.ts';
-import { LeaseLost } from '../../src/core/errors.ts';
+import { LeaseLost, Unavailable } from '../../src/core/errors.ts';
 import type { JobEvent } from '../../src/core/event.ts';
 import { eventsOfJobs } from '../../src/db/reads/events.ts';
 import type { ArtifactPlaces } from '../../src/engine/artifact-contents.ts';
@@ -228,6 +228,28 @@ describe.each(databases())('artifacts on $name', ({ open }) => {
     const { sha256 } = await storing;
     const opened = await engine.artifacts.open(await engine.artifacts.link({ jobId: id, name: 'a', sha256 }));
     expect(opened && opened !== 'refused' && (await buffer(opened.stream)).toString()).toBe('wanted');
+  });
+
+  test('a content that is not in its place is a fault, and not an artifact that is gone', async () => {
+    const database = await open();
+    const s3 = await startS3();
+    const channel = createMemoryChannel();
+    const on = (artifacts: ArtifactPlaces) =>
+      createEngine({ database, channel, options: engineOptions(), artifacts }).artifacts;
+    const there = { s3: s3.options, maxBytesInDatabase: 0 };
+    const id = await insertJob(database.work, { state: 'RUNNING', workerId: await insertWorker(database.work) });
+    const engine = createEngine({ database, channel, options: engineOptions(), artifacts: there });
+    const gathered = await gather('wanted', 'a', engine.execution.gathering, (step) => step);
+    const write = { jobId: id, attempt: 1, name: 'a', mediaType: 'text/plain', ...gathered };
+    const link = await on(there).link(await engine.execution.storeArtifact(write));
+    await expect(on({}).open(link)).rejects.toThrow('not in its place (s3)');
+    s3.fail = () => 503;
+    await expect(on(there).open(link)).rejects.toBeInstanceOf(Unavailable);
+    s3.fail = null;
+    s3.objects.clear();
+    await expect(on(there).open(link)).rejects.toThrow('not in its place (s3)');
+    await database.work.query('delete from waymark.artifacts');
+    expect(await on(there).open(link)).toBeNull();
   });
 
   test('all processes of a database sign alike', async () => {

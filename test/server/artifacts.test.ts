@@ -81,7 +81,8 @@ describe.each(databases())('artifacts of the API on $name', ({ open }) => {
     const status = async (of: string) => (await fetch(of)).status;
     expect(await status(url)).toBe(200);
     expect(await status(url.replace(/expires=\d+/, `expires=${Date.now() - 1}`))).toBe(403);
-    expect(await status(url.replace(/signature=./, 'signature=-'))).toBe(403);
+    const other = url.replace(/signature=(.)/, (_, first) => `signature=${first === 'A' ? 'B' : 'A'}`);
+    expect(await status(other)).toBe(403);
     expect(await status(url.replace(/\?.*/, ''))).toBe(403);
     expect(await status(url.replace('page', 'other'))).toBe(403);
     const unknown = await service.engine.artifacts.link({ jobId: newUuid(), name: 'a', sha256: 'a'.repeat(64) });

@@ -63,7 +63,7 @@ export function addReject(program: Command, io: Io): void {
   withDecideFlags(withClientFlags(program.command('reject')))
     .summary('says no to what a job asks')
     .description('Rejects what a job waits for, which decides at once. Rejecting twice does no harm.')
-    .option('--data <json>', 'recorded with the rejection')
+    .option('--data <json>', 'a rejection needs none, and none is kept')
     .action((id: string, flags: DecideFlags) => decide(io, 'reject', id, flags));
 }
 

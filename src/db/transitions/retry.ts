@@ -4,13 +4,13 @@ import type { Executor } from '../types.ts';
 
 const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
 
-// `l` holds the job that was asked for (`root`) and those of its children, at any depth, that did not complete: they run
-// again with it. When the root cannot be retried, nobody is.
+// `l` holds the jobs that were asked for (`root`) and those of their children, at any depth, that did not complete: they run
+// again with them. When no root can be retried, nobody is.
 // Children are found by the checkpoints of their parents: what a retry drops is submitted anew, and not run again.
 const RETRY = `
 with recursive t as materialized (select clock_timestamp() as now),
 f(id, depth) as (
-  select $9::uuid, 0 where $10::boolean and not $5::boolean
+  select r, 0 from unnest($9::uuid[]) as r where $10::boolean and not $5::boolean
   union
   select s.id, f.depth + 1
   from f cross join lateral (
@@ -28,10 +28,10 @@ i as materialized (
 o as materialized (
   select s.* from i cross join lateral (
     select s.id, s.tenant, s.state, s.epoch, s.run, s.changed_at, s.finished_at, s.concurrency_key, s.depends, s.followed,
-           s.id = $9::uuid as root
+           s.id = any($9::uuid[]) as root
     from waymark.job_states s
     where s.id = i.id and s.tenant = $2 and s.pruned_at is null
-      and case when s.id = $9::uuid then s.state in (${RETRY_FROM}) and ($4::int is null or s.run = $4)
+      and case when s.id = any($9::uuid[]) then s.state in (${RETRY_FROM}) and ($4::int is null or s.run = $4)
                else s.state in ('FAILED', 'CANCELED') end
     for no key update
   ) s
@@ -41,9 +41,10 @@ l as materialized (
          case when o.root then x.sequence end as from_sequence, o.root and $5::boolean as from_start,
          o.depends and o.finished_at is not null and exists (
            select 1 from waymark.job_dependencies d join waymark.job_states u on u.id = d.upstream_id
-           where d.job_id = o.id and d.kind = 'DEPENDENCY' and d.satisfied_at is null and u.finished_at is null
+           where d.job_id = o.id and d.kind = 'DEPENDENCY' and d.satisfied_at is null
+             and (u.finished_at is null or u.id in (select b.id from o as b))
          ) as held
-  from o join waymark.jobs j on j.id = o.id
+  from o cross join lateral (select j.priority from waymark.jobs j where j.id = o.id offset 0) j
   left join waymark.checkpoints x on x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text, t
   where exists (
     select 1 from o r where r.root and ($6::text is null or exists (
@@ -80,8 +81,9 @@ d2 as (
     and d.upstream_id in (select e::uuid from json_array_elements_text(x.data -> 'jobs') as e)
 ),
 d3 as (
-  update waymark.job_dependencies d set satisfied_at = null from l as c, l as r
-  where d.job_id = r.id and d.upstream_id = c.id and d.kind = 'CHILD' and not c.root and not r.from_start
+  update waymark.job_dependencies d set satisfied_at = null
+  where d.job_id = any(array(select r.id from l as r where not r.from_start)) and d.kind = 'CHILD'
+    and d.upstream_id in (select c.id from l as c)
 ),
 p as (
   delete from waymark.payloads p using l where p.job_id = l.id and p.kind = 'result' and l.finished
@@ -117,7 +119,7 @@ m as (
       cancel_cascade = s.cancel_cascade or l.finished,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l left join h on h.tenant = l.tenant and h.key = l.concurrency_key, t
-  where s.id = l.id
+  where s.id = l.id and s.id = any(array(select l.id from l))
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             l.root, l.finished, s.followed
 ),
@@ -146,12 +148,13 @@ ${SELECT_FOLLOWED}`;
  * Finished → QUEUED as the next run (DEFERRED where what it depends on is unfinished), or SCHEDULED | RETRYING → QUEUED, due
  * now. `fromStart` opens a new epoch: the checkpoints are dropped; `fromCheckpoint` drops that key and what was saved after
  * it. Negative answers of people are dropped, too, so that they are asked again. `followed` says of a changed job that it
- * left a follow-up. Empty answer: the job is another's, pruned, in another state or run, or has no such checkpoint.
- * @param children failed and canceled children, at any depth, that run again with it; null: it finds them
+ * left a follow-up. What is left out of the answer is another's, pruned, in another state or run, or has no such checkpoint.
+ * Of jobs that are retried together those that depend on others of them wait for these.
+ * @param children failed and canceled children, at any depth, that run again with them; null: it finds them
  */
 export function retry(
   db: Executor,
-  id: string,
+  ids: readonly string[],
   children: readonly string[] | null,
   by: {
     tenant: string;
@@ -164,7 +167,7 @@ export function retry(
   },
 ): Promise<ChangeRow[]> {
   return db.query<ChangeRow>(RETRY, [
-    pgArray([id, ...(children ?? [])]),
+    pgArray([...new Set([...ids, ...(children ?? [])])]),
     by.tenant,
     by.actor,
     by.expectedRun,
@@ -172,7 +175,7 @@ export function retry(
     by.fromCheckpoint,
     by.priorityStepMs,
     by.reason,
-    id,
+    pgArray(ids),
     children === null,
   ]);
 }

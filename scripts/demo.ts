@@ -2,55 +2,32 @@
  * The main job, on the embedded default, with a `kill -9` in the middle. Exits 0 when everything held, else 1 and says
  * what did not.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
-import { colorsFor, type Io } from '../src/cli/io.ts';
-import { createProgressDisplay } from '../src/cli/progress-line.ts';
 import { createClient, type JobEvent, type JobHandle } from '../src/client/index.ts';
 import { checkEvents, checkRows, resumedAt } from './demo/check.ts';
+import { colors, display, limit, number, runDemo, say, start } from './demo/frame.ts';
 import { type PeopleCsv, writePeopleCsv } from './demo/people-csv.ts';
-import { freePort, type ServiceProcess, startService } from './demo/service-process.ts';
+import { freePort, type ServiceProcess } from './demo/service-process.ts';
 
 const ROWS = 100_000;
 /** It takes half a minute, on a busy machine a few; when it takes longer, something hangs. */
 const LIMIT_MS = 300_000;
 
-const io: Io = { env: process.env, stdout: process.stdout, stderr: process.stdout };
-const colors = colorsFor(io.stdout, io.env);
-const display = createProgressDisplay(io);
-const number = new Intl.NumberFormat('en').format;
 const startedAt = performance.now();
 
-const dir = mkdtempSync(join(tmpdir(), 'waymark-demo-'));
-const dataDir = join(dir, 'data');
-let service: ServiceProcess | undefined;
+limit(LIMIT_MS);
+await runDemo(demo);
 
-process.on('exit', () => {
-  service?.kill('SIGKILL');
-  rmSync(dir, { recursive: true, force: true });
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(1));
-process.on('uncaughtException', fail);
-process.on('unhandledRejection', fail);
-setTimeout(() => fail(new Error(`not done within ${LIMIT_MS / 1_000} seconds`)), LIMIT_MS).unref();
-
-try {
-  await demo();
-  process.exit(0);
-} catch (error) {
-  fail(error);
-}
-
-async function demo(): Promise<void> {
+async function demo(dir: string): Promise<void> {
+  const dataDir = join(dir, 'data');
   say(`Making a CSV file of ${number(ROWS)} people, some of them with a wrong address or age …`);
   const csv = await writePeopleCsv(join(dir, 'people.csv'), ROWS);
   say(`${number(csv.goodLines.length)} rows are good, ${number(csv.badRows)} are bad.`);
 
   say('Starting the service on an empty embedded database; the first start takes a few seconds …');
   const port = await freePort();
-  service = await startService(dataDir, port);
+  let service = await start(dataDir, port);
   const url = `http://127.0.0.1:${port}/graphql`;
   say(`The service runs as process ${service.pid} at ${url}`);
 
@@ -68,7 +45,7 @@ async function demo(): Promise<void> {
     `The process was killed (kill -9) at ${number(killedAt)} rows. ${events.length} events were received until then.`,
   );
   say('Starting the service again, on the same directory …');
-  service = await startService(dataDir, port);
+  service = await start(dataDir, port);
   say(`It runs again as process ${service.pid}. The client reconnects by itself; the same job goes on:`);
 
   await watchToTheEnd(job);
@@ -80,7 +57,6 @@ async function demo(): Promise<void> {
   say('Stopping the service in good order (SIGTERM), to look into its database …');
   service.kill('SIGTERM');
   const exit = await service.exited;
-  service = undefined;
 
   const faults = [
     ...(await checkRows(dataDir, job.id, csv)),
@@ -167,17 +143,4 @@ function report(csv: PeopleCsv, result: object, { attempts, checkpoints }: Histo
 
 function connection(state: 'live' | 'reconnecting'): void {
   if (state === 'reconnecting') display.note('connection lost; the client tries again …');
-}
-
-function say(text: string): void {
-  display.finish();
-  console.log(`${colors.dim('demo:')} ${text}`);
-}
-
-function fail(error: unknown): never {
-  display.finish();
-  console.log(`${colors.red('The demo failed:')} ${error instanceof Error ? error.message : String(error)}`);
-  const log = service?.log().trim();
-  if (log) console.log(`The end of the service's log:\n${log}`);
-  process.exit(1);
 }

@@ -41,7 +41,7 @@ export const publishArticle = defineTask({
   name: 'article.publish',
   description: 'Writes an article, has it reviewed by an editor, and publishes it',
   input: z.object({
-    topic: z.string().min(1).max(200),
+    topic: z.string().min(1).max(150),
     /** Who may decide, such as `user:ada` or `group:editors`; anybody when left out. Groups need authentication. */
     approvers: z.array(z.string()).default([]),
     pace,

@@ -46,6 +46,13 @@ const BROKEN: readonly [Rule, string, Break][] = [
     'a job is done with a step missing',
     (h) => void Object.assign(first(h.accepted, { id: 'steps' }).plan, { input: { n: 3 } }),
   ],
+  ['I5', 'a child is missing', (h) => change(h.jobs, { id: 'child 1' }, { parentId: null })],
+  [
+    'I5',
+    'results are in another order',
+    (h) => change(h.jobs, { id: 'family' }, { result: { by: 2, texts: ['child 1', 'child 0'] } }),
+  ],
+  ['I5', 'a dependant started before', (h) => change(h.events, { jobId: 'family', type: 'JobCompleted' }, { at: 20 })],
   ['I6', 'two events have changed places', (h) => change(h.events, { jobId: 'nap', seq: 3 }, { seq: 4 })],
   ['I6', 'an event is missing at the end', (h) => change(h.jobs, { id: 'batches' }, { lastSeq: 5 })],
   ['I6', 'time goes back', (h) => change(h.events, { jobId: 'nap', seq: 4 }, { at: 0 })],

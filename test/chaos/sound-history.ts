@@ -10,7 +10,8 @@ const PID = 100;
 
 /**
  * A small history in which every rule holds: `steps` that lost a worker behind its first step, `batches`, `counter`, a job
- * that failed and was retried, one that was canceled; each with subscribers of every sort.
+ * that failed and was retried, one that was canceled, a `family` with two children, and `echo` that waited for it; each with
+ * subscribers of every sort.
  */
 export function soundHistory(): Writable<History> {
   const jobs = [
@@ -18,6 +19,9 @@ export function soundHistory(): Writable<History> {
     job('batches', { lastSeq: 4 }),
     job('counter', { lastSeq: 5 }),
     job('secondRun', { run: 2, attempt: 2, lastSeq: 8 }),
+    ...['child 0', 'child 1'].map((id) => job(id, { task: 'echo', key: null, parentId: 'family', lastSeq: 3 })),
+    job('family', { attempt: 2, lastSeq: 7, result: { by: 2, texts: ['child 0', 'child 1'] } }),
+    job('echo', { lastSeq: 4 }),
     job('nap', { state: 'CANCELED', lastSeq: 6, hasResult: false, result: null }),
   ];
   const events = [
@@ -32,6 +36,18 @@ export function soundHistory(): Writable<History> {
       ...[...BEGIN, 'CheckpointSaved 1 RUNNING', 'AttemptEnded 1 FAILED', 'JobFailed 1 FAILED'],
       ...['JobQueued QUEUED', 'AttemptStarted 2 RUNNING', 'JobCompleted 2 COMPLETED'],
     ]),
+    ...['child 0', 'child 1'].flatMap((id) => log(id, [...BEGIN, 'JobCompleted 1 COMPLETED'])),
+    ...log('family', [
+      ...[...BEGIN, 'CheckpointSaved 1 RUNNING', 'AttemptEnded 1 DEFERRED', 'JobQueued QUEUED'],
+      ...['AttemptStarted 2 RUNNING', 'JobCompleted 2 COMPLETED'],
+    ]),
+    // A later one: time goes on behind the end of the family.
+    ...log('echo', [
+      'JobSubmitted DEFERRED',
+      'JobQueued QUEUED',
+      'AttemptStarted 1 RUNNING',
+      'JobCompleted 1 COMPLETED',
+    ]).map((event) => ({ ...event, at: event.at + 10 })),
     ...log('nap', [
       ...[...BEGIN, 'CancelRequested 1 RUNNING', 'CancelDelivered 1 RUNNING'],
       ...['AttemptEnded 1 CANCELED', 'JobCanceled 1 CANCELED'],
@@ -46,6 +62,8 @@ export function soundHistory(): Writable<History> {
       accepted('batches', { input: { items: 3, size: 5 } }),
       accepted('counter', { input: { n: 2 } }),
       accepted('secondRun', { retry: true }),
+      accepted('family', { input: { n: 2 } }),
+      { ...accepted('echo', { behind: true }), upstream: 'family' },
       accepted('nap', { ends: ['COMPLETED', 'CANCELED'] }),
     ],
     unresolved: [],
@@ -56,6 +74,9 @@ export function soundHistory(): Writable<History> {
       attempt('counter', 1),
       attempt('secondRun', 1, { outcome: 'FAILED', errorCode: 'DOOMED' }),
       attempt('secondRun', 2, { run: 2 }),
+      ...['child 0', 'child 1', 'echo'].map((id) => attempt(id, 1)),
+      attempt('family', 1, { outcome: 'SUSPENDED' }),
+      attempt('family', 2),
       attempt('nap', 1, { outcome: 'CANCELED' }),
     ],
     checkpoints: [
@@ -65,6 +86,7 @@ export function soundHistory(): Writable<History> {
       checkpoint('counter', 'add 0', 1),
       checkpoint('counter', 'add 1', 1),
       checkpoint('secondRun', 'first', 1),
+      checkpoint('family', 'children', 1, { kind: 'CHILDREN', data: { jobs: [] } }),
     ],
     ledger: [
       { jobId: 'steps', attempt: 1, step: 0, pid: PID },
@@ -74,7 +96,7 @@ export function soundHistory(): Writable<History> {
     written: [{ jobId: 'batches', rows: 3, items: 3 }],
     counters: [{ jobId: 'counter', value: 2 }],
     counted: [0, 1].flatMap((api) => [
-      { api, state: 'COMPLETED' as const, count: 4 },
+      { api, state: 'COMPLETED' as const, count: 8 },
       { api, state: 'CANCELED' as const, count: 1 },
     ]),
     followings: [
@@ -106,7 +128,17 @@ const BEGIN = ['JobSubmitted QUEUED', 'AttemptStarted 1 RUNNING'];
 
 function job(task: string, over: Partial<JobFact>): JobFact {
   return {
-    ...{ id: task, task, key: `key of ${task}`, state: 'COMPLETED', run: 1, attempt: 1, failures: 0, maxAttempts: 50 },
+    ...{
+      id: task,
+      task,
+      key: `key of ${task}`,
+      parentId: null,
+      state: 'COMPLETED',
+      run: 1,
+      attempt: 1,
+      failures: 0,
+      maxAttempts: 50,
+    },
     ...{ lastSeq: 0, version: over.lastSeq ?? 0, worker: null, hasResult: true, result: { by: over.attempt ?? 1 } },
     ...{ progressData: null, cancelRequestedAt: null, cancelStoppedAt: null, cancelForced: false },
     ...over,
@@ -134,8 +166,8 @@ function checkpoint(jobId: string, key: string, by: number, over: Partial<Checkp
 function accepted(task: string, over: Partial<JobPlan>): Accepted {
   const plan: JobPlan = {
     ...{ n: 0, task, input: {}, key: `key of ${task}`, api: 0, twice: false, cancelAfterMs: null, retry: false },
-    ...{ follow: 'no', after: 0, ends: ['COMPLETED'] },
+    ...{ follow: 'no', after: 0, behind: false, ends: ['COMPLETED'] },
     ...over,
   };
-  return { plan, id: task, ids: [task], tookMs: 5 };
+  return { plan, id: task, ids: [task], upstream: null, tookMs: 5 };
 }

@@ -210,7 +210,8 @@ describe.each(databases())('artifacts on $name', ({ open }) => {
     const id = await insertJob(database.work, { state: 'RUNNING', workerId: await insertWorker(database.work) });
     const store = async (attempt: number) => {
       const gathered = await gather('wanted', 'a', engine.execution.gathering, (step) => step);
-      return engine.execution.storeArtifact({ jobId: id, attempt, name: 'a', mediaType: 'text/plain', ...gathered });
+      const write = { jobId: id, attempt, name: 'a', mediaType: 'text/plain', ...gathered };
+      return engine.execution.storeArtifact(write).finally(gathered.release);
     };
     await expect(store(9)).rejects.toBeInstanceOf(LeaseLost);
     const [removing, goOn] = [deferred(), deferred()];
@@ -240,6 +241,7 @@ describe.each(databases())('artifacts on $name', ({ open }) => {
     const id = await insertJob(database.work, { state: 'RUNNING', workerId: await insertWorker(database.work) });
     const engine = createEngine({ database, channel, options: engineOptions(), artifacts: there });
     const gathered = await gather('wanted', 'a', engine.execution.gathering, (step) => step);
+    onTestFinished(gathered.release);
     const write = { jobId: id, attempt: 1, name: 'a', mediaType: 'text/plain', ...gathered };
     const link = await on(there).link(await engine.execution.storeArtifact(write));
     await expect(on({}).open(link)).rejects.toThrow('not in its place (s3)');

@@ -6,7 +6,7 @@ import type { Service } from './service.ts';
 
 /** A worker that the test plays itself. Jobs by their public ids. */
 export interface HandWorker {
-  /** Claims until the job came: it is RUNNING then. */
+  /** Claims one job after the other, as the line is, until this one came: it is RUNNING then. */
   start(id: string): Promise<ClaimedJob>;
   complete(id: string): Promise<void>;
   /** Ends it with an error that is not retried. */
@@ -24,7 +24,7 @@ export async function handWorker(service: Service): Promise<HandWorker> {
   async function start(id: string): Promise<ClaimedJob> {
     const uuid = parseId('Job', id);
     return eventually(async () => {
-      for (const job of await execution.claim(workerId, { queues: null, tasks: ['echo'], limit: 100 })) {
+      for (const job of await execution.claim(workerId, { queues: null, tasks: ['echo'], limit: 1 })) {
         claimed.set(job.id, job);
       }
       const job = claimed.get(uuid);

@@ -15,7 +15,22 @@ export interface BulkTarget {
 /** Jobs are counted up to here. */
 export const MAX_MATCHED = 1_000_000;
 
-const FROM = 'from waymark.jobs j join waymark.job_states s on s.id = j.id';
+/** What an index of `jobs` finds; by all else the jobs of a state are gone through. */
+const FINDS_JOBS = ['ids', 'tags', 'graphId', 'parentId', 'scheduleId', 'idempotencyKey'] as const;
+
+/**
+ * Where to begin is said here, and the other table is probed row by row. Left to the planner, a plan that was made
+ * while the tables were small would compare every job with every state.
+ */
+function arms({ filter, states }: BulkTarget): { from: string; where: string }[] {
+  if (states.length === 0) return [];
+  if (FINDS_JOBS.some((field) => filter[field] != null)) {
+    const from = `waymark.jobs j cross join lateral (select * from waymark.job_states x where x.id = j.id offset 0) s`;
+    return [{ from, where: stateIn(states) }];
+  }
+  const from = `waymark.job_states s cross join lateral (select * from waymark.jobs x where x.id = s.id offset 0) j`;
+  return states.flatMap(stateArms).map((where) => ({ from, where }));
+}
 
 function conditions({ filter }: BulkTarget, tenant: string, params: Params): string[] {
   // Of a job past its retention nothing is left that could be done, whoever asks for it by its id.
@@ -24,37 +39,40 @@ function conditions({ filter }: BulkTarget, tenant: string, params: Params): str
 
 const OPEN = 's.cancel_requested_at is null';
 
+/** The jobs that match, up to `max` of each state and so at least as many as there are up to `max`. */
+function select(columns: string, target: BulkTarget, where: readonly string[], max: string): string {
+  return arms(target)
+    .map((arm) => `(select ${columns} from ${arm.from} where ${[arm.where, ...where].join(' and ')} limit ${max})`)
+    .join(' union all ');
+}
+
 /** How many jobs match, and of how many it was not asked before. Both counted to `MAX_MATCHED`. */
 export async function countTarget(
   db: Executor,
   tenant: string,
   target: BulkTarget,
 ): Promise<{ matched: number; open: number }> {
+  if (target.states.length === 0) return { matched: 0, open: 0 };
   const params = new Params();
-  const where = [stateIn(target.states), ...conditions(target, tenant, params)].join(' and ');
+  const where = conditions(target, tenant, params);
+  const max = params.add(MAX_MATCHED, 'int');
   const [row] = await db.query<{ matched: number; open: number }>(
     `select count(*)::int as matched, ${target.notAsked ? 'count(*) filter (where x.open)::int' : 'count(*)::int'} as open
-     from (select ${OPEN} as open ${FROM} where ${where} limit ${params.add(MAX_MATCHED, 'int')}) x`,
+     from (select * from (${select(`${OPEN} as open`, target, where, max)}) u limit ${max}) x`,
     params.values,
   );
   return row ?? { matched: 0, open: 0 };
 }
 
-/**
- * Stored ids of up to `limit` of the jobs on which something is left to be done, in their order. By state, as the partial
- * indexes are, and which of them is left open: to take the first by id the planner would walk the whole primary key.
- */
+/** Stored ids of up to `limit` of the jobs on which something is left to be done, in their order. */
 export async function idsOfTarget(db: Executor, tenant: string, target: BulkTarget, limit: number): Promise<string[]> {
+  if (target.states.length === 0) return [];
   const params = new Params();
   const where = conditions(target, tenant, params);
   if (target.notAsked) where.push(OPEN);
   const max = params.add(limit, 'int');
-  const arms = target.states
-    .flatMap(stateArms)
-    .map((arm) => `(select j.id ${FROM} where ${[arm, ...where].join(' and ')} limit ${max})`);
-  if (arms.length === 0) return [];
   const rows = await db.query<{ id: string }>(
-    `select x.id from (select * from (${arms.join(' union all ')}) u limit ${max}) x order by x.id`,
+    `select x.id from (select * from (${select('j.id', target, where, max)}) u limit ${max}) x order by x.id`,
     params.values,
   );
   return rows.map((row) => row.id);

@@ -1,4 +1,5 @@
 import type { History } from './history.ts';
+import { accountOfFamilies } from './rules-families.ts';
 import { accountOfFollowers } from './rules-followers.ts';
 import { accountOfJobs } from './rules-jobs.ts';
 import { accountOfRuns } from './rules-runs.ts';
@@ -16,6 +17,7 @@ export function check(history: History): Violation[] {
   accountOfJobs(history, report);
   accountOfRuns(history, report);
   accountOfWork(history, report);
+  accountOfFamilies(history, report);
   accountOfFollowers(history, report);
   accountOfService(history, report);
   return violations;

@@ -10,6 +10,7 @@ export interface JobFact {
   id: string;
   task: string;
   key: string | null;
+  parentId: string | null;
   state: JobState;
   run: number;
   attempt: number;

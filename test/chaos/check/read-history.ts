@@ -8,7 +8,7 @@ type Rows = Pick<History, 'jobs' | 'attempts' | 'events' | 'checkpoints' | 'writ
 const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::float8`;
 
 const JOBS = `
-select s.id, s.task, j.idempotency_key as key, s.state, s.run, s.attempt, s.failures, s.max_attempts as "maxAttempts",
+select s.id, s.task, j.idempotency_key as key, j.parent_id as "parentId", s.state, s.run, s.attempt, s.failures, s.max_attempts as "maxAttempts",
        s.last_seq as "lastSeq", s.version, p.job_id is not null as "hasResult", p.data as result,
        s.progress -> 'data' as "progressData", s.worker_id as "workerId",
        w.state <> 'LOST' and w.lease_until > clock_timestamp() as lives,
@@ -45,6 +45,7 @@ async function readTables(sql: TransactionSql): Promise<Rows> {
     jobs: jobs.map(({ workerId, lives, ...job }) => ({
       ...(job as unknown as JobFact),
       id: publicId('Job', job.id),
+      parentId: job.parentId === null ? null : publicId('Job', job.parentId),
       worker: workerId === null ? null : { id: publicId('Worker', workerId), lives: lives === true },
     })),
     attempts: shown<AttemptFact>(await sql.unsafe(ATTEMPTS)),

@@ -4,6 +4,7 @@ export const RULES = {
   I2: 'a run has one terminal event, and nothing follows it',
   I3: 'attempts are numbered without gaps, one is open at most, failures stay within the budget',
   I4: 'each executed step belongs to a recorded attempt, and no finished step is executed again',
+  I5: 'nobody goes on before whom he waits for has ended, and children are there once',
   I6: 'events are numbered without gaps and in the order of time, the terminal one is last',
   I7: 'after the quiet every job has ended',
   I8: 'result, progress and checkpoints come from the attempt that won',

@@ -10,6 +10,8 @@ export interface Accepted {
   readonly id: string;
   /** Every id that any of its submits was answered with: all the same, if the service keeps its word. */
   readonly ids: readonly string[];
+  /** The job that it depends on. */
+  readonly upstream: string | null;
   /** How long that took, over all repeats. */
   readonly tookMs: number;
 }
@@ -42,9 +44,10 @@ export class JobCarrier {
   }
 
   /** Resolves when it is accepted, however long that takes: the same key is sent again after whatever error. */
-  async submit(plan: JobPlan): Promise<Accepted> {
+  async submit(plan: JobPlan, upstream: string | null): Promise<Accepted> {
     const { task, input, key, api, twice } = plan;
-    const variables = { input: { task, input, idempotencyKey: key } };
+    const dependsOn = upstream === null ? null : [{ jobId: upstream, policy: 'CONTINUE' }];
+    const variables = { input: { task, input, idempotencyKey: key, dependsOn } };
     const begin = performance.now();
     const send = (first: number) => this.#ask('submit', SUBMIT, variables, first);
     const answers = await Promise.all(twice ? [send(0), send(1)] : [send(api)]);
@@ -53,7 +56,7 @@ export class JobCarrier {
       if (!answer.job) this.#errors.add('submit', api, answer);
       return answer.job?.id ?? 'none';
     });
-    return { plan, id: ids[0] as string, ids, tookMs: performance.now() - begin };
+    return { plan, id: ids[0] as string, ids, upstream, tookMs: performance.now() - begin };
   }
 
   async cancel({ plan, id }: Accepted): Promise<void> {

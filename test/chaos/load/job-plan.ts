@@ -19,6 +19,8 @@ export interface JobPlan {
   readonly follow: 'no' | 'events' | 'raw events' | 'progress';
   /** Only facts behind this `seq` are asked for. */
   readonly after: number;
+  /** It depends on a job that was accepted before, however that ends. */
+  readonly behind: boolean;
   /** States in which it may end. */
   readonly ends: readonly JobState[];
 }
@@ -35,6 +37,9 @@ const KINDS: readonly { weight: number; kind: Kind; cancelable: boolean }[] = [
   { weight: 1, cancelable: true, kind: (d) => ({ task: 'deaf', input: { ms: d.int(500, 7_000) } }) },
   { weight: 1, cancelable: false, kind: (d) => ({ task: 'burst', input: { n: d.int(200, 2_000) } }) },
   { weight: 1, cancelable: false, kind: () => ({ task: 'doomed', input: {}, ends: ['FAILED'] }) },
+  { weight: 2, cancelable: true, kind: (d) => ({ task: 'family', input: { n: d.int(1, 5) } }) },
+  { weight: 2, cancelable: true, kind: (d) => ({ task: 'waits', input: { ms: d.int(50, 1_500) } }) },
+  { weight: 2, cancelable: true, kind: () => ({ task: 'echo', input: { text: 'behind' }, behind: true }) },
   { weight: 1, cancelable: false, kind: () => ({ task: 'secondRun', input: {}, retry: true }) },
 ];
 const DECK = KINDS.flatMap(({ weight, ...rest }) => Array.from({ length: weight }, () => rest));
@@ -52,6 +57,7 @@ export function* planJobs(seed: number): Generator<JobPlan, never> {
       twice: dice.chance(0.1),
       cancelAfterMs,
       retry: false,
+      behind: false,
       follow: dice.pick(['no', 'no', 'no', 'events', 'raw events', 'progress'] as const),
       after: dice.int(0, 1),
       ends: cancelAfterMs === null ? ['COMPLETED'] : ['COMPLETED', 'CANCELED'],

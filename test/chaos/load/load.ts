@@ -68,7 +68,10 @@ export class Load {
 
   async #carry(plan: JobPlan): Promise<void> {
     this.#unaccepted++;
-    const accepted = await this.#carrier.submit(plan);
+    const before = plan.behind ? this.accepted.at(-1) : undefined;
+    // A job that is answered with no id is noted as such, and is nobody's upstream job.
+    const upstream = before === undefined || before.id === 'none' ? null : before.id;
+    const accepted = await this.#carrier.submit(plan, upstream);
     this.#unaccepted--;
     this.accepted.push(accepted);
     if (plan.follow !== 'no') this.#followers.follow(accepted.id, plan.follow, plan.after);

@@ -147,7 +147,32 @@ export const secondRun = defineTask({
   },
 });
 
-export default [echo, steps, batches, counter, flaky, nap, deaf, burst, doomed, secondRun];
+/** Waits for children of its own, which must be there once however often it is begun. */
+export const family = defineTask({
+  ...policy,
+  name: 'family',
+  input: z.object({ n: z.number() }),
+  async run(ctx, { n }) {
+    const specs = Array.from({ length: n }, (_, i) => ({ task: echo, input: { text: `child ${i}` } }));
+    const results = await ctx.children('children', specs);
+    return { by: ctx.job.attempt, texts: results.map((r) => r.text) };
+  },
+});
+
+/** Waits for time, and for people that never decide. */
+export const waits = defineTask({
+  ...policy,
+  name: 'waits',
+  input: ms,
+  async run(ctx, input) {
+    await ctx.sleep('first', input.ms);
+    await ctx.approval('review', { title: 'Go on?', expiresIn: input.ms, onExpire: 'approve' });
+    await ctx.sleep('second', input.ms);
+    return { by: ctx.job.attempt };
+  },
+});
+
+export default [echo, steps, batches, counter, flaky, nap, deaf, burst, doomed, secondRun, family, waits];
 
 export async function setup({ db }: { db: { execute(text: string): Promise<unknown> } }): Promise<void> {
   await db.execute('create table if not exists chaos_written (job text not null, item integer not null)');

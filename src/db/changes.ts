@@ -102,7 +102,8 @@ export function toChanges(rows: readonly ChangeRow[]): JobChange[] {
       state: row.state,
       data: row.data ?? {},
     });
-    change.bytes += row.data?.error ? JSON.stringify(row.data).length : 200;
+    // Only these carry what people or handlers wrote.
+    change.bytes += row.data?.error || row.data?.decision ? JSON.stringify(row.data).length : 200;
   }
   return [...byJob.values()].map(({ bytes, events, ...change }) =>
     bytes > MAX_EVENT_ON_CHANNEL ? change : { ...change, events },

@@ -10,7 +10,7 @@ import {
 import { AlreadyDecided, InvalidInput, NotAllowed, NotFound, NotWaiting, StaleApproval } from '../core/errors.ts';
 import { publicId } from '../core/ids.ts';
 import { toIso } from '../core/job.ts';
-import { type JsonValue, jsonIssues, textProblem } from '../core/json.ts';
+import { type JsonValue, jsonBytes, jsonIssues, textProblem } from '../core/json.ts';
 import { isTerminal } from '../core/state.ts';
 import type { ChangeRow } from '../db/changes.ts';
 import { approvalsByIds, approvalsOfJobs, decisionsOf } from '../db/reads/approvals.ts';
@@ -23,7 +23,7 @@ import { announce } from './commit.ts';
 import { createJsonSchemaChecker } from './json-schema.ts';
 import type { Caller, EngineOptions } from './types.ts';
 
-type Options = Pick<EngineOptions, 'priorityStepMs'>;
+type Options = Pick<EngineOptions, 'priorityStepMs' | 'maxBytes'>;
 
 export function createApprovals(database: Database, channel: LiveChannel, options: Options): ApprovalsEngine {
   const db = database.submit;
@@ -103,6 +103,10 @@ export function createApprovals(database: Database, channel: LiveChannel, option
 
   function checkData(approval: ApprovalRow, data: unknown): void {
     const issues = data === undefined ? [] : jsonIssues(data, 'data');
+    // The answer is a checkpoint of the job.
+    const bytes = data === undefined || issues.length > 0 ? 0 : jsonBytes(JSON.stringify(data));
+    const limit = options.maxBytes.checkpoint;
+    if (bytes > limit) issues.push({ path: 'data', message: `has ${bytes} bytes as JSON; the limit is ${limit}` });
     if (issues.length > 0) throw new InvalidInput(issues);
     if (approval.schema === null) return;
     const found = schemas.issues(approval.schema as JsonValue, data === undefined ? null : data, 'data');

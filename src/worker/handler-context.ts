@@ -187,8 +187,11 @@ class Context implements HandlerContext {
   }
 
   get #waits(): Waits {
-    const { attempt } = this.#parts;
-    this.#suspension ??= new Waits((wait) => attempt.suspend(wait));
+    const { attempt, log } = this.#parts;
+    this.#suspension ??= new Waits(
+      (wait) => attempt.suspend(wait),
+      (message) => log.warn(attempt.names, message),
+    );
     return this.#suspension;
   }
 

@@ -1,6 +1,6 @@
 import { MixedWaitError } from '../core/handler-errors.ts';
 import type { SuspendWait } from '../engine/types.ts';
-import { soon } from './timing.ts';
+import { after, soon } from './timing.ts';
 
 /** One call that waits for people, time or children. */
 export type Wait =
@@ -10,6 +10,10 @@ export type Wait =
 
 /** What a call of a suspended attempt gets: it never settles, so no catch or finally of the handler runs. */
 const NEVER: Promise<never> = new Promise(() => {});
+
+const LONG_MS = 30_000;
+const HELD_UP =
+  'the handler waits, but a step, batch or transaction of it does not end, so it keeps its slot; a wait inside a step never returns';
 
 /**
  * The calls of one attempt. Those that wait are parked; when nothing else of Waymark is under way, the attempt is suspended,
@@ -22,9 +26,16 @@ export class Waits {
   #planned = false;
   readonly #suspend: (wait: SuspendWait) => void;
 
-  /** @param suspend told once, when the attempt is to be suspended */
-  constructor(suspend: (wait: SuspendWait) => void) {
+  readonly #warn: (message: string) => void;
+  #prevent: (() => void) | null = null;
+
+  /**
+   * @param suspend told once, when the attempt is to be suspended
+   * @param warn told when a wait has been held up for long by a call that does not end
+   */
+  constructor(suspend: (wait: SuspendWait) => void, warn: (message: string) => void) {
     this.#suspend = suspend;
+    this.#warn = warn;
   }
 
   /** Runs a call of the context. */
@@ -44,6 +55,9 @@ export class Waits {
     const other = this.#parked.find((w) => w.kind !== wait.kind);
     if (other) throw new MixedWaitError(other.kind, wait.kind);
     this.#parked.push(wait);
+    this.#prevent ??= after(LONG_MS, () => {
+      if (!this.#suspended && this.#underWay > 0) this.#warn(HELD_UP);
+    });
     this.#leave();
     return NEVER;
   }
@@ -57,6 +71,7 @@ export class Waits {
       this.#planned = false;
       if (this.#underWay > 0 || this.#suspended) return;
       this.#suspended = true;
+      this.#prevent?.();
       this.#suspend(together(this.#parked));
     });
   }

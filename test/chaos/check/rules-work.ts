@@ -27,7 +27,11 @@ export function accountOfWork(history: History, report: Report): void {
 }
 
 type Input = Readonly<Record<string, unknown>>;
-const by = (data: unknown) => (data as { by?: number } | null)?.by;
+/** The attempt that wrote it; an approval says `by` of people. */
+const by = (data: unknown): number | undefined => {
+  const said = (data as { by?: unknown } | null)?.by;
+  return typeof said === 'number' ? said : undefined;
+};
 
 function stepsOnce(
   { id, task, state }: JobFact,

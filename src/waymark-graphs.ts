@@ -38,7 +38,7 @@ export interface SubmitGraphResult<Name extends PropertyKey> {
   graph: { /** `gra_…` */ id: string; title: string };
   /** The key's graph existed before. */
   deduplicated: boolean;
-  /** By the names of the nodes, as of the submit; of a deduplicated graph as they are now. */
+  /** By the names of the nodes, as they are behind the submit. */
   jobs: { [K in Name]: JobSnapshot | RemovedJob };
   /** After `{ tx }`: call it after the commit, to start the jobs at once; else the next poll does. */
   wake: () => void;

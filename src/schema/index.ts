@@ -18,6 +18,7 @@ import './job-subscriptions.ts';
 import './node.ts';
 import './queue.ts';
 import './queue-mutations.ts';
+import './queue-subscription.ts';
 import './scalars.ts';
 import './schedule.ts';
 import './schedule-mutations.ts';

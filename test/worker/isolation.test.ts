@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AnyTask } from '../../src/core/task.ts';
 import { defineTask } from '../../src/worker/define-task.ts';
 import { loadTasks } from '../../src/worker/tasks-module.ts';
 import { createWorker, type Worker } from '../../src/worker/worker.ts';
+import { cleanUp, temporaryDir } from '../cli/program.ts';
 import { databases } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { me } from '../support/factory.ts';
@@ -14,6 +17,7 @@ let tasks: readonly AnyTask[];
 beforeAll(async () => {
   tasks = (await loadTasks(FILE)).tasks;
 });
+afterAll(cleanUp);
 const named = (name: string) => tasks.find((task) => task.name === name) as AnyTask;
 
 describe.each(databases())('a handler in a thread of its own, on $name', (store) => {
@@ -111,6 +115,106 @@ describe.each(databases())('a handler in a thread of its own, on $name', (store)
     } else {
       expect({ state, code: error?.code }).toEqual({ state: 'FAILED', code: 'NOT_IN_THREAD' });
     }
+  });
+
+  const decide = (id: string, verdict: 'APPROVED' | 'REJECTED', key: string | null = null, data?: object) =>
+    b.engine.approvals.decide({ ...me, actor: 'user:ada' }, { jobId: id, key }, verdict, { comment: 'so', data });
+
+  test('asks people: several at once, each answer brings it back, with no thread held meanwhile', async () => {
+    const id = await b.submit(named('asks'), { at: 'start' });
+    const waiting = await b.reaches(id, 'WAITING_FOR_REVIEW');
+    expect(waiting).toMatchObject({ attempt: 1, workerId: null, progress: { message: 'asks in attempt 1' } });
+    await eventually(() => expect(worker.busy()).toBe(0));
+    await expect(decide(id, 'APPROVED', 'first')).rejects.toThrow(/data: is required/);
+    await decide(id, 'REJECTED', 'second');
+    await eventually(async () => expect(await b.job(id)).toMatchObject({ attempt: 2, state: 'WAITING_FOR_REVIEW' }));
+    await decide(id, 'APPROVED', 'first', { n: '7' });
+    expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED', attempt: 3 });
+    const began = { at: 'start', attempt: 1 };
+    expect(await b.result(id)).toEqual({ began, first: { n: 7 }, by: 'user:ada', second: 'REJECTED', main: false });
+    expect((await b.attempts(id)).map(({ outcome }) => outcome)).toEqual(['SUSPENDED', 'SUSPENDED', 'SUCCEEDED']);
+    const told = await b.database.read.query(`select 1 from waymark.job_logs where job_id = $1::uuid`, [id]);
+    expect(told).toHaveLength(1);
+  });
+
+  test('fails when people say no, and asks again when it is retried', async () => {
+    const id = await b.submit(named('rejected'));
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    await decide(id, 'REJECTED');
+    expect(await b.ends(id)).toMatchObject({
+      state: 'FAILED',
+      error: { code: 'APPROVAL_REJECTED', retryable: false, message: 'approval "x" was rejected by user:ada: so' },
+    });
+    await b.engine.jobs.retry(me, id);
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    await b.engine.jobs.cancel(me, id);
+    expect((await b.ends(id)).state).toBe('CANCELED');
+  });
+
+  test('sleeps; no catch and no finally of it runs then', async () => {
+    const file = join(await temporaryDir(), 'notes');
+    const id = await b.submit(named('naps'), { file });
+    expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED', attempt: 2 });
+    expect(readFileSync(file, 'utf8')).toBe('1 suspended\n2 awake\n2 finally\n');
+  });
+
+  test('submits children and others once, and gets how the children ended', async () => {
+    const [good, failing, all] = [
+      await b.submit(named('parent'), { way: 'none' }),
+      await b.submit(named('parent'), { way: 'throw' }),
+      await b.submit(named('parent'), { way: 'return' }),
+    ];
+    expect((await b.ends(good)).state).toBe('COMPLETED');
+    const jobId = expect.stringMatching(/^job_/);
+    expect(await b.result(good)).toEqual({ jobId, results: ['computed', 'computed'] });
+    expect(await b.ends(failing)).toMatchObject({
+      state: 'FAILED',
+      error: { code: 'CHILD_FAILED', retryable: false, message: expect.stringContaining('child refuses') },
+    });
+    expect((await b.ends(all)).state).toBe('COMPLETED');
+    expect(await b.result(all)).toEqual({
+      jobId,
+      results: [
+        { jobId, task: 'compute', state: 'COMPLETED', result: 'computed' },
+        { jobId, task: 'refuses', state: 'FAILED', error: expect.objectContaining({ code: 'NO_WAY' }) },
+      ],
+    });
+    const rows = await b.database.read.query<{ children: number; aside: number }>(
+      `select (count(*) filter (where parent_id is not null))::int as children,
+              (count(*) filter (where tags = array['aside']))::int as aside from waymark.jobs
+       where parent_id in ($1::uuid, $2::uuid, $3::uuid) or tags = array['aside']`,
+      [good, failing, all],
+    );
+    expect(rows).toEqual([{ children: 6, aside: 3 }]);
+    expect((await b.ends(await b.submit(named('wrong-parent')))).error).toMatchObject({
+      code: 'INVALID_INPUT',
+      retryable: false,
+    });
+  });
+
+  test('is refused waits of two kinds at once', async () => {
+    const row = await b.ends(await b.submit(named('mixes')));
+    expect(row).toMatchObject({ state: 'FAILED', error: { code: 'MIXED_WAITS', retryable: false } });
+  });
+
+  test('sees how the jobs ended that it depends on', async () => {
+    const { jobs } = await b.engine.graphs.submitGraph(me, {
+      nodes: [
+        { name: 'a', job: { task: 'compute', input: { ms: 1 } }, definition: named('compute').definition },
+        {
+          name: 'b',
+          job: { task: 'follows' },
+          dependsOn: [{ node: 'a' }],
+          definition: named('follows').definition,
+        },
+      ],
+    } as never);
+    const id = jobs.get('b') as string;
+    expect((await b.ends(id)).state).toBe('COMPLETED');
+    expect(await b.result(id)).toMatchObject({
+      all: [['a', 'COMPLETED']],
+      one: { task: 'compute', state: 'COMPLETED', result: 'computed' },
+    });
   });
 
   test('is handed back when its worker stops', async () => {

@@ -10,6 +10,7 @@ import { type Feeds, JobsSource } from './jobs-source.ts';
 import { createPoller } from './poller.ts';
 import { ProgressSource } from './progress-source.ts';
 import { PullStream, type Source } from './pull.ts';
+import { QueueReader, QueuesSource } from './queues-source.ts';
 import { Readers } from './readers.ts';
 import { type ListWatcher, TenantFeed } from './tenant-feed.ts';
 import { Topic, type Watcher } from './topic.ts';
@@ -129,6 +130,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
   };
 
   const graphs = new GraphTopics(topics);
+  const queues = new QueueReader(options.db);
 
   function open<T>(source: Source<T>, signal: AbortSignal | undefined): PullStream<T> {
     const counted: Source<T> = {
@@ -162,6 +164,9 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     },
     approvalsChanged({ tenant }, { filter = {}, signal } = {}) {
       return open(new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);
+    },
+    queuesChanged({ tenant }, { minIntervalMs = 1_000, signal } = {}) {
+      return open(new QueuesSource(topics, queues, tenant, { minIntervalMs, pollMs }), signal);
     },
     graphProgress({ tenant }, graphId, { minIntervalMs = 250, untilTerminal = true, signal } = {}) {
       return open(new GraphSource(graphs, { tenant, graphId }, { minIntervalMs, untilTerminal }), signal);

@@ -2,7 +2,7 @@ import type { ApprovalRow } from '../../core/approval.ts';
 import type { JobChange } from '../../core/change.ts';
 import type { JobEvent } from '../../core/event.ts';
 import type { GraphRow, GraphSummary } from '../../core/graph.ts';
-import type { JobRow } from '../../core/job.ts';
+import type { JobRow, QueueRow } from '../../core/job.ts';
 import type { Logger } from '../../core/log.ts';
 import type { JobState } from '../../core/state.ts';
 import type { ApprovalFilter } from '../../db/reads/approval-list.ts';
@@ -113,6 +113,14 @@ export interface LiveHub {
     caller: Caller,
     options?: { filter?: ApprovalFilter; signal?: AbortSignal },
   ): AsyncIterableIterator<ApprovalsChanged>;
+  /**
+   * All queues, with the tenant's counts behind them: at once, then whenever they differ, at most one message per
+   * `minIntervalMs` (default 1000). Never ends by itself. @throws LimitExceeded, Unavailable as above
+   */
+  queuesChanged(
+    caller: Caller,
+    options?: { minIntervalMs?: number; signal?: AbortSignal },
+  ): AsyncIterableIterator<QueueRow[]>;
   stats(): LiveStats;
   /** Ends all streams; later ones end at once. A second call does nothing. */
   close(): Promise<void>;

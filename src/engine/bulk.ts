@@ -1,5 +1,6 @@
 import { upstreamsFirst } from '../core/dependency.ts';
 import { CountChanged, InvalidInput, Unavailable } from '../core/errors.ts';
+import type { Logger } from '../core/log.ts';
 import { type JobState, TRANSITIONS } from '../core/state.ts';
 import type { ChangeRow } from '../db/changes.ts';
 import { lockJobs } from '../db/follow-ups/take.ts';
@@ -41,6 +42,7 @@ export function createBulk(
   channel: LiveChannel,
   options: EngineOptions,
   followUps: FollowUps,
+  log: Logger,
 ): BulkEngine {
   async function run(
     caller: Caller,
@@ -75,7 +77,10 @@ export function createBulk(
       return [await work(ids)];
     } catch (error) {
       if (error instanceof Unavailable) throw error;
-      if (ids.length === 1) return [];
+      if (ids.length === 1) {
+        log.warn({ err: error, jobId: ids[0] }, 'a job of a bulk call could not be changed; the others go on');
+        return [];
+      }
     }
     const done: Done[] = [];
     for (const id of ids) done.push(...(await eachOrAll([id], work)));

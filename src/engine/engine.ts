@@ -59,7 +59,7 @@ export function createEngine(deps: {
       ...submits,
       ...createControl(database, channel, options, followUps),
     },
-    bulk: createBulk(database, channel, options, followUps),
+    bulk: createBulk(database, channel, options, followUps, deps.log ?? silentLogger),
     graphs: createGraphs(database, channel, options, { prepare, followUps }),
     approvals: createApprovals(database, channel, options),
     queues: createQueues(database, channel, limited),

@@ -66,9 +66,9 @@ const PageInfo = builder.objectRef<Connection<any>>('PageInfo').implement({
 });
 
 /** Defines `<name>Connection` and its edges over a type. */
-// biome-ignore lint/suspicious/noExplicitAny: Pothos's ref carries the whole builder in its first parameter
 export function connectionType<T>(
   name: string,
+  // biome-ignore lint/suspicious/noExplicitAny: Pothos's ref carries the whole builder in its first parameter
   node: ObjectRef<any, T, any>,
   things: string,
   edgeName = `${name}Edge`,

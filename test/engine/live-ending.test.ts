@@ -105,6 +105,18 @@ describe.each(databases())('the end of a stream on $name', ({ open }) => {
     expect(hub.stats()).toMatchObject({ streams: 0, topics: 0, subscriptions: 0 });
   });
 
+  test('one tenant cannot take the streams of all', async () => {
+    const hub = bench.openHub({ maxTenantStreams: 2 });
+    const other = { ...me, tenant: 'other' };
+    const kept = [hub.jobsChanged(me), hub.jobsChanged(me)];
+    for (const stream of kept) await stream.next();
+    await expect(hub.jobsChanged(me).next()).rejects.toThrow(LimitExceeded);
+    expect((await hub.jobsChanged(other).next()).value).toMatchObject({ reset: true });
+    // Refused ones are not counted, however often somebody tries.
+    await kept[0]?.return?.();
+    expect((await hub.jobsChanged(me).next()).value).toMatchObject({ reset: true });
+  });
+
   test('streams are limited', async () => {
     const hub = bench.openHub({ maxStreams: 2 });
     const job = await bench.createJob();

@@ -24,10 +24,19 @@ interface Shard {
 
 /** Opens the live streams of a process; see LiveHub. It does nothing until something is followed. */
 export function createLiveHub(options: LiveHubOptions): LiveHub {
-  const { channel, pollMs = 1_000, safetyMs = 5_000, maxStreams = 20_000, ringSize = 256, maxChanged = 500 } = options;
+  const {
+    channel,
+    pollMs = 1_000,
+    safetyMs = 5_000,
+    maxStreams = 20_000,
+    maxTenantStreams = 10_000,
+    ringSize = 256,
+    maxChanged = 500,
+  } = options;
   const say = boundedLog(options.log);
   const readers = new Readers(options.db, options.pageSize ?? 200);
   const streams = new Set<{ return(): Promise<unknown> }>();
+  const ofTenant = new Map<string, number>();
   const shards = new Map<string, Shard>();
   const feeds = new Map<string, TenantFeed>();
   let troubled = false;
@@ -132,11 +141,21 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
   const graphs = new GraphTopics(topics);
   const queues = new QueueReader(options.db);
 
-  function open<T>(source: Source<T>, signal: AbortSignal | undefined): PullStream<T> {
+  function count(tenant: string, n: 1 | -1): void {
+    const left = (ofTenant.get(tenant) ?? 0) + n;
+    if (left > 0) ofTenant.set(tenant, left);
+    else ofTenant.delete(tenant);
+  }
+
+  function open<T>(tenant: string, source: Source<T>, signal: AbortSignal | undefined): PullStream<T> {
     const counted: Source<T> = {
       start(wake) {
-        if (streams.size > maxStreams) {
-          throw new LimitExceeded('too many live streams are open here; try again later', maxStreams, 5_000);
+        // This one is counted among them.
+        for (const [n, limit] of [
+          [streams.size, maxStreams],
+          [ofTenant.get(tenant) ?? 0, maxTenantStreams],
+        ] as const) {
+          if (n > limit) throw new LimitExceeded('too many live streams are open; try again later', limit, 5_000);
         }
         return source.start(wake);
       },
@@ -145,8 +164,13 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     };
     const stream = new PullStream(counted, {
       signal,
-      onStart: () => streams.add(stream),
-      onEnd: () => streams.delete(stream),
+      onStart: () => {
+        streams.add(stream);
+        count(tenant, 1);
+      },
+      onEnd: () => {
+        if (streams.delete(stream)) count(tenant, -1);
+      },
     });
     if (closed) void stream.return();
     return stream;
@@ -154,22 +178,22 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
 
   return {
     jobEvents({ tenant }, jobId, { after = 0, untilTerminal = true, signal } = {}) {
-      return open(new EventSource(topics, { tenant, jobId }, { after, untilTerminal }), signal);
+      return open(tenant, new EventSource(topics, { tenant, jobId }, { after, untilTerminal }), signal);
     },
     jobProgress({ tenant }, jobId, { untilTerminal = true, signal } = {}) {
-      return open(new ProgressSource(topics, { tenant, jobId }, { untilTerminal }), signal);
+      return open(tenant, new ProgressSource(topics, { tenant, jobId }, { untilTerminal }), signal);
     },
     jobsChanged({ tenant }, { filter = {}, minIntervalMs = 250, signal } = {}) {
-      return open(new JobsSource(topics, tenant, { filter, minIntervalMs, maxChanged }), signal);
+      return open(tenant, new JobsSource(topics, tenant, { filter, minIntervalMs, maxChanged }), signal);
     },
     approvalsChanged({ tenant }, { filter = {}, signal } = {}) {
-      return open(new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);
+      return open(tenant, new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);
     },
     queuesChanged({ tenant }, { minIntervalMs = 1_000, signal } = {}) {
-      return open(new QueuesSource(topics, queues, tenant, { minIntervalMs, pollMs }), signal);
+      return open(tenant, new QueuesSource(topics, queues, tenant, { minIntervalMs, pollMs }), signal);
     },
     graphProgress({ tenant }, graphId, { minIntervalMs = 250, untilTerminal = true, signal } = {}) {
-      return open(new GraphSource(graphs, { tenant, graphId }, { minIntervalMs, untilTerminal }), signal);
+      return open(tenant, new GraphSource(graphs, { tenant, graphId }, { minIntervalMs, untilTerminal }), signal);
     },
     stats() {
       const followed = allTopics().length;

@@ -149,6 +149,8 @@ export interface LiveHubOptions {
   safetyMs?: number;
   /** Streams at most. Default 20,000. */
   maxStreams?: number;
+  /** The same of one tenant, so that one cannot take all. Default 10,000. */
+  maxTenantStreams?: number;
   /** Facts kept per job in memory. Default 256. */
   ringSize?: number;
   /** Facts in one read. Default 200. */

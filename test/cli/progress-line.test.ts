@@ -42,6 +42,20 @@ describe('the progress line', () => {
     );
   });
 
+  test('says what a waiting job waits for; what is to stay stays above it', () => {
+    const waitingOn = { kind: 'REVIEW', detail: 'Waits for a decision: Publish?', until: null, approvals: [] };
+    const waiting = job(0, { state: 'WAITING_FOR_REVIEW', progress: null, waitingOn });
+    const pipe = displayOn({});
+    pipe.display.show(waiting);
+    pipe.display.say('Review wanted');
+    expect(pipe.text()).toBe('WAITING_FOR_REVIEW  Waits for a decision: Publish?\nReview wanted\n');
+    const terminal = displayOn({ isTTY: true, columns: 80 }, { NO_COLOR: '1' });
+    terminal.display.show(waiting);
+    terminal.display.say('Review wanted');
+    terminal.display.finish();
+    expect(terminal.text()).toBe('\r\x1b[2KWAITING_FOR_REVIEW  Waits for a decision: Publish?\r\x1b[2KReview wanted\n');
+  });
+
   test('on a pipe a line comes only with something new: a state, a stage, a tenth of the way', () => {
     const { display, text } = displayOn({});
     for (const n of [0, 1, 9_999, 10_000, 19_999, 20_000]) display.show(job(n));

@@ -210,6 +210,23 @@ describe.each(databases())('bulk operations by GraphQL on $name', ({ open }) => 
     expect(await ask(RETRY, { filter: { ids } })).toMatchObject({ matched: 0, changed: 0, remaining: 0 });
   });
 
+  test('a job that cannot be changed does not stop the others', async () => {
+    const { work } = service.database;
+    const ids = await submit(5);
+    await work.query(`create function public.refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'this one is cursed'; end $$`);
+    await work.query(`create trigger refuse before update on waymark.job_states for each row
+      when (new.id = '${parseId('Job', ids[2] as string)}') execute function public.refuse()`);
+    try {
+      expect(await ask(CANCEL, { filter: ours() })).toMatchObject({ matched: 5, changed: 4, remaining: 0 });
+    } finally {
+      await work.query('drop trigger refuse on waymark.job_states');
+      await work.query('drop function public.refuse');
+    }
+    expect(await states(ids)).toEqual(['CANCELED', 'CANCELED', 'QUEUED', 'CANCELED', 'CANCELED']);
+    await ask(CANCEL, { filter: ours() });
+  });
+
   test('at most 10,000 are done in a call, and repeating it does all', async () => {
     const given = Array.from({ length: 12_000 }, () => ({ state: 'SCHEDULED' as const, tags: [tag], task: 'idle' }));
     await insertJobs(service.database.work, given);

@@ -106,7 +106,7 @@ query Approvals($filter: ApprovalFilter, $orderBy: ApprovalOrder, $first: Int, $
 
 export const GET_JOB = `
 query Job($id: ID!) {
-  job(id: $id) { ...JobFields input result waitingOn { kind detail until approvals { ...ApprovalFields } } }
+  job(id: $id) { ...JobFields actions input result waitingOn { kind detail until approvals { ...ApprovalFields } } }
 }${JOB_FIELDS}${APPROVAL_FIELDS}`;
 
 export const JOB_END = `
@@ -123,13 +123,11 @@ query Jobs($filter: JobFilter, $orderBy: JobOrder, $first: Int, $after: String) 
 }${JOB_FIELDS}`;
 
 export const JOB_PROGRESS = `
-subscription JobProgress($id: ID!) {
-  jobProgress(id: $id) { ...JobFields }
+subscription JobProgress($id: ID!, $untilTerminal: Boolean) {
+  jobProgress(id: $id, untilTerminal: $untilTerminal) { ...JobFields actions }
 }${JOB_FIELDS}`;
 
 export const JOB_EVENTS = `
-subscription JobEvents($id: ID!, $after: Int) {
-  jobEvents(id: $id, after: $after) {
-    ...EventFields
-  }
+subscription JobEvents($id: ID!, $after: Int, $untilTerminal: Boolean) {
+  jobEvents(id: $id, after: $after, untilTerminal: $untilTerminal) { ...EventFields }
 }${EVENT_FIELDS}`;

@@ -1,5 +1,6 @@
 import { createClient as createSocketClient, type Client as SocketClient } from 'graphql-ws/client';
-import { RequestError } from './errors.ts';
+import { type GraphQLFault, graphqlError, streamError } from './answers.ts';
+import type { Channel, ChannelReports, Credentials } from './channel.ts';
 import { retryWaitMs } from './waiting.ts';
 
 export interface SocketOptions {
@@ -7,60 +8,95 @@ export interface SocketOptions {
   url: string;
   /** A WebSocket class, where the runtime has none (Node before 22: pass `WebSocket` of `ws`). */
   webSocket?: unknown;
-  /** Told when live updates come (`live`), or the connection broke and is being made again (`reconnecting`). */
-  onConnection?: (state: 'live' | 'reconnecting') => void;
 }
 
-/** A connection that is not acknowledged by then is tried again. */
-const ACK_MS = 30_000;
+/** A connection that is not acknowledged by then is given up. */
+const OPEN_MS = 5_000;
 /** A connection silent for this long is asked for a sign of life, and given up when none comes within PONG_MS. */
 const PING_MS = 10_000;
 const PONG_MS = 5_000;
+/** Close code of the protocol: the credentials are not accepted. */
+const FORBIDDEN = 4403;
 
-/**
- * The one WebSocket of a client: opened by the first subscription, closed a moment after the last, made again for ever
- * when it breaks.
- * @throws RequestError NO_WEBSOCKET
- */
-export function openSocket(options: SocketOptions, credentials: () => Promise<Record<string, string>>): SocketClient {
-  if (!options.webSocket && typeof WebSocket === 'undefined') {
-    const hint = "pass one as createClient({ webSocket }), such as `WebSocket` of the package 'ws'";
-    throw new RequestError('NO_WEBSOCKET', `live updates need a WebSocket and this runtime has none: ${hint}`);
+export function hasWebSocket(options: SocketOptions): boolean {
+  return Boolean(options.webSocket) || typeof WebSocket !== 'undefined';
+}
+
+/** All streams over one WebSocket: opened by the first, closed a moment after the last, made again when it breaks. */
+export function createSocketChannel(
+  options: SocketOptions,
+  credentials: Credentials,
+  reports: ChannelReports,
+): Channel {
+  let client: SocketClient | undefined;
+
+  function open(): SocketClient {
+    let acknowledged = false;
+    let timedOut = false;
+    let refusals = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const socket = createSocketClient({
+      url: webSocketUrl(options.url),
+      ...(options.webSocket ? { webSocketImpl: options.webSocket } : {}),
+      connectionParams: credentials,
+      lazyCloseTimeout: 1_000,
+      retryAttempts: Number.POSITIVE_INFINITY,
+      retryWait: (n) => new Promise((resolve) => setTimeout(resolve, retryWaitMs(n))),
+      // A refused connection is an error event and no close event; it too is only a matter of time. Refused credentials
+      // are asked for once more.
+      shouldRetry: (event) => (event as { code?: number }).code !== FORBIDDEN || ++refusals < 2,
+      keepAlive: PING_MS,
+      on: {
+        connecting: () => {
+          acknowledged = false;
+          timedOut = false;
+          timer = setTimeout(() => {
+            timedOut = true;
+            socket.terminate();
+          }, OPEN_MS);
+        },
+        connected: () => {
+          clearTimeout(timer);
+          acknowledged = true;
+          refusals = 0;
+          reports.opened();
+        },
+        // graphql-ws only sends pings: a half-open connection would be believed for ever.
+        ping: (received) => {
+          if (!received) timer = setTimeout(() => socket.terminate(), PONG_MS);
+        },
+        pong: (received) => {
+          if (received) clearTimeout(timer);
+        },
+        closed: (event) => {
+          clearTimeout(timer);
+          if ((event as { code?: number }).code === 1000) return;
+          if (acknowledged) reports.lost();
+          else reports.failed(timedOut);
+        },
+      },
+    });
+    return socket;
   }
-  let pong: ReturnType<typeof setTimeout> | undefined;
-  let told: 'live' | 'reconnecting' | undefined;
-  const tell = (state: 'live' | 'reconnecting') => {
-    if (state !== told) options.onConnection?.(state);
-    told = state;
-  };
-  const socket = createSocketClient({
-    url: webSocketUrl(options.url),
-    ...(options.webSocket ? { webSocketImpl: options.webSocket } : {}),
-    connectionParams: credentials,
-    lazyCloseTimeout: 1_000,
-    retryAttempts: Number.POSITIVE_INFINITY,
-    retryWait: (n) => new Promise((resolve) => setTimeout(resolve, retryWaitMs(n))),
-    // A refused connection is an error event and no close event; it too is only a matter of time.
-    shouldRetry: () => true,
-    keepAlive: PING_MS,
-    connectionAckWaitTimeout: ACK_MS,
-    on: {
-      connected: () => tell('live'),
-      // graphql-ws only sends pings: a half-open connection would be believed for ever.
-      ping: (received) => {
-        if (!received) pong = setTimeout(() => socket.terminate(), PONG_MS);
-      },
-      pong: (received) => {
-        if (received) clearTimeout(pong);
-      },
-      error: () => tell('reconnecting'),
-      closed: (event) => {
-        clearTimeout(pong);
-        if ((event as { code?: number }).code !== 1000) tell('reconnecting');
-      },
+
+  return {
+    subscribe({ query, variables }, sink) {
+      client ??= open();
+      return client.subscribe<Record<string, unknown>>(
+        { query, variables },
+        {
+          next: ({ data, errors }) => {
+            if (data && !errors) sink.next(data);
+            else sink.error(graphqlError((errors ?? []) as readonly GraphQLFault[]));
+          },
+          error: (error) => sink.error(streamError(error)),
+          complete: () => sink.complete(),
+        },
+      );
     },
-  });
-  return socket;
+    reset: () => client?.terminate(),
+    close: () => client?.dispose(),
+  };
 }
 
 function webSocketUrl(url: string): string {

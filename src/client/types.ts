@@ -38,10 +38,15 @@ export interface Job {
   cancellation: { requestedAt: string; requestedBy: string | null; reason: string | null } | null;
   /** Why it is not running. Only where one job was asked for, not in streams and lists. */
   waitingOn?: WaitingOn | null;
+  /** What whoever asks may do with it now. Only where one job was asked for or is watched. */
+  actions?: JobAction[];
   /** Only where one job was asked for. */
   input?: unknown;
   result?: unknown;
 }
+
+/** `CANCEL` stands for `cancel`, `RETRY` for `retry`, `RUN_NOW` for `runNow`, `APPROVE` and `REJECT` for a decision. */
+export type JobAction = 'CANCEL' | 'RETRY' | 'RUN_NOW' | 'APPROVE' | 'REJECT';
 
 export interface Progress {
   stage: string | null;

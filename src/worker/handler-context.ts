@@ -12,7 +12,7 @@ import { createArtifactCalls } from './artifacts.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { type BatchesCall, runBatches } from './batches.ts';
-import { assertKey, stableKey, UsedKeys } from './checkpoint-key.ts';
+import { stableKey, UsedKeys } from './checkpoint-key.ts';
 import { type JobSpec, outcomeOf, runChildren, submitOnce, submitWithin } from './children.ts';
 import type { HandlerContext, HandlerLog } from './context.ts';
 import { assertOutsideTransaction } from './inside-transaction.ts';
@@ -20,6 +20,7 @@ import type { LogBuffer } from './log-buffer.ts';
 import type { ProgressTrack } from './progress-flusher.ts';
 import { sleepDurably } from './sleep.ts';
 import { runStep } from './steps.ts';
+import { createValueCheckpoints } from './value-checkpoints.ts';
 import type { ChildrenOptions } from './wait-types.ts';
 import { Waits } from './waits.ts';
 
@@ -245,39 +246,6 @@ async function runTransaction<T>(
     return { key, kind: 'STEP', data };
   });
   return saved.data;
-}
-
-function createValueCheckpoints(writes: AttemptWrites, keys: UsedKeys) {
-  /** The newest save of each key that is not over: two that are under way must not arrive in the other order. */
-  const saving = new Map<string, Promise<unknown>>();
-  const savedHere = new Set<string>();
-
-  async function save(key: string, value: JsonValue): Promise<void> {
-    keys.use(key, 'VALUE');
-    const data = writes.jsonText(value, `checkpoint ${JSON.stringify(key)}`);
-    const before = saving.get(key);
-    const mine = (async () => {
-      await before?.catch(() => {});
-      await writes.earlierOf(key, 'VALUE');
-      await writes.save({ key, kind: 'VALUE', data });
-      savedHere.add(key);
-    })();
-    saving.set(key, mine);
-    try {
-      await mine;
-    } finally {
-      if (saving.get(key) === mine) saving.delete(key);
-    }
-  }
-
-  async function restore(key: string): Promise<unknown> {
-    assertKey(key);
-    await saving.get(key)?.catch(() => {});
-    const row = savedHere.has(key) ? await writes.reread(key) : await writes.earlier(key);
-    return row?.data;
-  }
-
-  return { save, restore };
 }
 
 /** To the worker's own log, and stored with the job as long as the attempt lasts. */

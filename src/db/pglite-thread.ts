@@ -22,7 +22,9 @@ const READ_HERE: ReadonlySet<number> = new Set([
 for (const type of Object.keys(database.parsers)) {
   if (!READ_HERE.has(Number(type))) database.parsers[type] = (text) => text;
 }
-await database.exec(`set timezone to 'UTC'`);
+// Prepared while the tables are empty, a plan that scans them whole would be kept when they are full: nothing analyzes them
+// in the meantime. Counting 12,000 jobs by a tag took seven seconds so, and takes 17 ms by the indexes.
+await database.exec(`set timezone to 'UTC'; set enable_seqscan to off`);
 
 const prepared = new PreparedStatements(database);
 

@@ -30,6 +30,14 @@ describe('the embedded database', () => {
   });
   afterAll(() => db.close());
 
+  test('finds rows by an index also while nothing is known of a table: nobody analyzes it', async () => {
+    const plan = await db.work.query<Record<string, string>>(
+      `explain select count(*) from waymark.jobs j join waymark.job_states s on s.id = j.id
+       where j.tenant = 'default' and j.tags @> '{x}' and j.tags <> '{}' and s.pruned_at is null`,
+    );
+    expect(plan.map((row) => Object.values(row)[0]).join('\n')).not.toContain('Seq Scan');
+  });
+
   test("a long statement does not block the program's event loop", async () => {
     const delay = monitorEventLoopDelay({ resolution: 5 });
     delay.enable();

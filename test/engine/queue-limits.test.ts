@@ -221,30 +221,31 @@ describe.each(databases())('limits of queues on $name', ({ open, name: store }) 
     }
   });
 
-  test.runIf(store === 'Postgres')('nobody waits for a process that stands still while it claims', async () => {
-    await submit(2);
-    await engine.queues.update(me, queue, { maxRunning: 5 });
-    const locked = deferred();
-    const go = deferred();
-    const holder = database.maintenance.transaction(async (tx) => {
-      await tx.query('select 1 from waymark.queues where name = $1 for no key update', [queue]);
-      locked.resolve();
-      await go.promise;
+  if (store === 'Postgres')
+    test('nobody waits for a process that stands still while it claims', async () => {
+      await submit(2);
+      await engine.queues.update(me, queue, { maxRunning: 5 });
+      const locked = deferred();
+      const go = deferred();
+      const holder = database.maintenance.transaction(async (tx) => {
+        await tx.query('select 1 from waymark.queues where name = $1 for no key update', [queue]);
+        locked.resolve();
+        await go.promise;
+      });
+      await locked.promise;
+      const waits: number[] = [];
+      for (let i = 0; i < 8; i++) {
+        const { jobs, lookAgainMs } = await within(2_000, claim(5));
+        expect(jobs).toEqual([]);
+        waits.push(lookAgainMs ?? 0);
+      }
+      for (const ms of waits) expect(ms).toBeGreaterThan(0);
+      expect(Math.max(...waits)).toBeLessThanOrEqual(160);
+      expect(waits.at(-1)).toBeGreaterThan(Math.min(...waits.slice(0, 2)));
+      go.resolve();
+      await holder;
+      expect((await claim(5)).jobs).toHaveLength(2);
     });
-    await locked.promise;
-    const waits: number[] = [];
-    for (let i = 0; i < 8; i++) {
-      const { jobs, lookAgainMs } = await within(2_000, claim(5));
-      expect(jobs).toEqual([]);
-      waits.push(lookAgainMs ?? 0);
-    }
-    for (const ms of waits) expect(ms).toBeGreaterThan(0);
-    expect(Math.max(...waits)).toBeLessThanOrEqual(160);
-    expect(waits.at(-1)).toBeGreaterThan(Math.min(...waits.slice(0, 2)));
-    go.resolve();
-    await holder;
-    expect((await claim(5)).jobs).toHaveLength(2);
-  });
 
   test('where no queue has a limit the store is asked once a second at most', async () => {
     await database.work.query('update waymark.queues set max_running = null, rate_limit_max = null');

@@ -5,6 +5,7 @@ import { isTerminal } from '../../core/state.ts';
 import { type ApprovalFilter, countApprovals, matchingApprovals } from '../../db/reads/approval-list.ts';
 import type { Executor } from '../../db/types.ts';
 import type { Feeds } from './jobs-source.ts';
+import { AWAY_MS, Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
 import type { ListWatcher, TenantFeed } from './tenant-feed.ts';
 import type { ApprovalsChanged } from './types.ts';
@@ -21,13 +22,10 @@ export class ApprovalsSource implements Source<ApprovalsChanged>, ListWatcher {
   readonly #tenant: string;
   readonly #filter: ApprovalFilter;
   readonly #maxChanged: number;
+  readonly #pace = new Pace(INTERVAL_MS);
   #feed: TenantFeed | undefined;
-  #wake: () => void = () => {};
   #changed = new Set<string>();
   #reset = true;
-  #nextAt = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = false;
 
   constructor(feeds: Feeds, db: Executor, tenant: string, options: { filter: ApprovalFilter; maxChanged: number }) {
     this.#feeds = feeds;
@@ -38,14 +36,13 @@ export class ApprovalsSource implements Source<ApprovalsChanged>, ListWatcher {
   }
 
   async start(wake: () => void): Promise<void> {
-    this.#wake = wake;
+    this.#pace.start(wake);
     this.#feed = this.#feeds.join(this.#tenant, this);
     await this.#feed.ready;
   }
 
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.#pace.stop();
     this.#changed.clear();
     if (this.#feed) this.#feeds.leave(this.#feed, this);
   }
@@ -57,24 +54,24 @@ export class ApprovalsSource implements Source<ApprovalsChanged>, ListWatcher {
       if (this.#filter.jobId != null && change.jobId !== this.#filter.jobId) continue;
       this.#changed.add(change.jobId);
       if (this.#changed.size > this.#maxChanged) this.reset();
-      else this.#whenDue();
+      else this.#pace.whenDue();
     }
   }
 
   reset(): void {
     this.#reset = true;
     this.#changed.clear();
-    this.#whenDue();
+    this.#pace.whenDue();
   }
 
   poll(): Polled<ApprovalsChanged> | Promise<Polled<ApprovalsChanged>> {
-    if (this.#stopped) return DONE;
+    if (this.#pace.stopped) return DONE;
     if (!this.#reset && this.#changed.size === 0) return NOTHING;
-    if (performance.now() < this.#nextAt) {
-      this.#whenDue();
+    if (!this.#pace.isDue) {
+      this.#pace.whenDue();
       return NOTHING;
     }
-    this.#nextAt = performance.now() + INTERVAL_MS;
+    this.#pace.sent();
     return this.#read();
   }
 
@@ -93,23 +90,10 @@ export class ApprovalsSource implements Source<ApprovalsChanged>, ListWatcher {
       return { value: { approvals, reset, openCount: Math.min(openCount, 2 ** 31 - 1) } };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      this.#nextAt = performance.now() + 1_000;
+      this.#pace.holdOff(AWAY_MS);
       this.reset();
       return NOTHING;
     }
-  }
-
-  #whenDue(): void {
-    if (this.#timer || this.#stopped) return;
-    const wait = this.#nextAt - performance.now();
-    if (wait <= 0) {
-      this.#wake();
-      return;
-    }
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#wake();
-    }, wait);
   }
 }
 

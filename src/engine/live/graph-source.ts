@@ -1,6 +1,7 @@
 import { NotFound, Unavailable } from '../../core/errors.ts';
 import { publicId } from '../../core/ids.ts';
 import { type GraphKey, type GraphTopic, type GraphWatcher, hasEnded } from './graph-topic.ts';
+import { AWAY_MS, Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
 import type { GraphChanged, GraphNodeView, GraphView } from './types.ts';
 
@@ -15,56 +16,50 @@ export interface Graphs {
 export class GraphSource implements Source<GraphChanged>, GraphWatcher {
   readonly #graphs: Graphs;
   readonly #key: GraphKey;
-  readonly #intervalMs: number;
+  readonly #pace: Pace;
   readonly #untilTerminal: boolean;
   #topic: GraphTopic | undefined;
-  #wake: () => void = () => {};
   #changed = false;
   #reset = true;
   /** What was sent last. Streams share it, so that to remember it costs nothing. */
   #sent: GraphView | null = null;
-  #nextAt = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = false;
   #done = false;
 
   constructor(graphs: Graphs, key: GraphKey, options: { minIntervalMs: number; untilTerminal: boolean }) {
     this.#graphs = graphs;
     this.#key = key;
-    this.#intervalMs = options.minIntervalMs;
+    this.#pace = new Pace(options.minIntervalMs);
     this.#untilTerminal = options.untilTerminal;
   }
 
   async start(wake: () => void): Promise<void> {
-    this.#wake = wake;
+    this.#pace.start(wake);
     const { topic, ready } = this.#graphs.follow(this.#key, this);
     this.#topic = topic;
     await ready;
   }
 
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.#pace.stop();
     this.#sent = null;
     if (this.#topic) this.#graphs.unfollow(this.#topic, this);
   }
 
   changed(): void {
     this.#changed = true;
-    this.#whenDue();
+    this.#pace.whenDue();
   }
 
   reset(): void {
     this.#reset = true;
-    this.#whenDue();
+    this.#pace.whenDue();
   }
 
   poll(): Polled<GraphChanged> | Promise<Polled<GraphChanged>> {
-    if (this.#done || this.#stopped || !this.#topic) return DONE;
+    if (this.#done || this.#pace.stopped || !this.#topic) return DONE;
     if (!this.#reset && !this.#changed) return NOTHING;
-    const now = performance.now();
-    if (now < this.#nextAt) {
-      this.#whenDue();
+    if (!this.#pace.isDue) {
+      this.#pace.whenDue();
       return NOTHING;
     }
     return this.#read(this.#topic);
@@ -79,7 +74,7 @@ export class GraphSource implements Source<GraphChanged>, GraphWatcher {
     } catch (error) {
       // Before the first value the caller is told; later the stream waits for the store.
       if (!this.#sent || !(error instanceof Unavailable)) throw error;
-      this.#nextAt = performance.now() + Math.max(1_000, this.#intervalMs);
+      this.#pace.holdOff(AWAY_MS);
       this.reset();
       return NOTHING;
     }
@@ -90,21 +85,8 @@ export class GraphSource implements Source<GraphChanged>, GraphWatcher {
     // Who had all that is new keeps his place: an interval begins with a message.
     if (nodes.length === 0 && !whole && !this.#done) return NOTHING;
     this.#sent = view;
-    this.#nextAt = performance.now() + this.#intervalMs;
+    this.#pace.sent();
     return { value: { graph: view, nodes, reset: whole } };
-  }
-
-  #whenDue(): void {
-    if (this.#timer || this.#stopped) return;
-    const wait = this.#nextAt - performance.now();
-    if (wait <= 0) {
-      this.#wake();
-      return;
-    }
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#wake();
-    }, wait);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { JobChange } from '../../core/change.ts';
 import { Unavailable } from '../../core/errors.ts';
 import type { JobRow } from '../../core/job.ts';
+import { AWAY_MS, Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
 import type { Readers } from './readers.ts';
 import type { ListWatcher, TenantFeed } from './tenant-feed.ts';
@@ -21,16 +22,12 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
   readonly #feeds: Feeds;
   readonly #tenant: string;
   readonly #filter: ChangeFilter;
-  readonly #intervalMs: number;
+  readonly #pace: Pace;
   readonly #maxChanged: number;
   #feed: TenantFeed | undefined;
-  #wake: () => void = () => {};
   /** Job → the newest version heard of. */
   #changed = new Map<string, number>();
   #reset = true;
-  #nextAt = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = false;
   #failure: { error: unknown } | undefined;
 
   constructor(
@@ -41,19 +38,18 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
     this.#feeds = feeds;
     this.#tenant = tenant;
     this.#filter = options.filter;
-    this.#intervalMs = options.minIntervalMs;
+    this.#pace = new Pace(options.minIntervalMs);
     this.#maxChanged = options.maxChanged;
   }
 
   async start(wake: () => void): Promise<void> {
-    this.#wake = wake;
+    this.#pace.start(wake);
     this.#feed = this.#feeds.join(this.#tenant, this);
     await this.#feed.ready;
   }
 
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.#pace.stop();
     this.#changed.clear();
     if (this.#feed) this.#feeds.leave(this.#feed, this);
   }
@@ -63,26 +59,25 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
       for (const change of changes) this.#note(change);
     } catch (error) {
       this.#failure = { error };
-      this.#wake();
+      this.#pace.whenDue();
     }
   }
 
   reset(): void {
     this.#reset = true;
     this.#changed.clear();
-    this.#whenDue();
+    this.#pace.whenDue();
   }
 
   poll(): Polled<JobsChanged> | Promise<Polled<JobsChanged>> {
     if (this.#failure) throw this.#failure.error;
-    if (this.#stopped) return DONE;
+    if (this.#pace.stopped) return DONE;
     if (!this.#reset && this.#changed.size === 0) return NOTHING;
-    const now = performance.now();
-    if (now < this.#nextAt) {
-      this.#whenDue();
+    if (!this.#pace.isDue) {
+      this.#pace.whenDue();
       return NOTHING;
     }
-    this.#nextAt = now + this.#intervalMs;
+    this.#pace.sent();
     if (!this.#reset) return this.#read();
     this.#reset = false;
     this.#changed.clear();
@@ -97,7 +92,7 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
       this.reset();
     } else {
       this.#changed.set(change.jobId, Math.max(change.version, known ?? 0));
-      this.#whenDue();
+      this.#pace.whenDue();
     }
   }
 
@@ -118,26 +113,13 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
       if (rows.includes(null)) this.reset();
       const jobs = rows.filter((row): row is JobRow => row !== null && (this.#filter.row?.(row) ?? true));
       if (jobs.length === 0) return this.poll();
-      this.#nextAt = performance.now() + this.#intervalMs;
+      this.#pace.sent();
       return { value: { jobs, reset: false } };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
-      this.#nextAt = performance.now() + Math.max(1_000, this.#intervalMs);
+      this.#pace.holdOff(AWAY_MS);
       this.reset();
       return NOTHING;
     }
-  }
-
-  #whenDue(): void {
-    if (this.#timer || this.#stopped) return;
-    const wait = this.#nextAt - performance.now();
-    if (wait <= 0) {
-      this.#wake();
-      return;
-    }
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#wake();
-    }, wait);
   }
 }

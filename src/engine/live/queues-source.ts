@@ -5,6 +5,7 @@ import { readCounters } from '../../db/reads/job-counts.ts';
 import { allQueues } from '../../db/reads/queues.ts';
 import type { Executor } from '../../db/types.ts';
 import type { Feeds } from './jobs-source.ts';
+import { Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
 import type { ListWatcher, TenantFeed } from './tenant-feed.ts';
 
@@ -54,34 +55,29 @@ export class QueuesSource implements Source<QueueRow[]>, ListWatcher {
   readonly #feeds: Feeds;
   readonly #reader: QueueReader;
   readonly #tenant: string;
-  readonly #intervalMs: number;
+  readonly #pace: Pace;
   readonly #pollMs: number;
   #feed: TenantFeed | undefined;
-  #wake: () => void = () => {};
   #digest = '';
   #changedAt = 0;
   #lookAt = 0;
-  #nextAt = 0;
-  #timer: { handle: NodeJS.Timeout; at: number } | undefined;
-  #stopped = false;
 
   constructor(feeds: Feeds, reader: QueueReader, tenant: string, options: { minIntervalMs: number; pollMs: number }) {
     this.#feeds = feeds;
     this.#reader = reader;
     this.#tenant = tenant;
-    this.#intervalMs = options.minIntervalMs;
+    this.#pace = new Pace(options.minIntervalMs);
     this.#pollMs = options.pollMs;
   }
 
   async start(wake: () => void): Promise<void> {
-    this.#wake = wake;
+    this.#pace.start(wake);
     this.#feed = this.#feeds.join(this.#tenant, this);
     await this.#feed.ready;
   }
 
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer?.handle);
+    this.#pace.stop();
     if (this.#feed) this.#feeds.leave(this.#feed, this);
   }
 
@@ -92,14 +88,13 @@ export class QueuesSource implements Source<QueueRow[]>, ListWatcher {
   reset(): void {
     this.#changedAt = performance.now();
     this.#lookAt = 0;
-    this.#wakeAt(this.#nextAt);
+    this.#pace.whenDue();
   }
 
   poll(): Polled<QueueRow[]> | Promise<Polled<QueueRow[]>> {
-    if (this.#stopped) return DONE;
-    const due = Math.max(this.#lookAt, this.#nextAt);
-    if (performance.now() >= due) return this.#look();
-    this.#wakeAt(due);
+    if (this.#pace.stopped) return DONE;
+    if (this.#pace.isDue && performance.now() >= this.#lookAt) return this.#look();
+    this.#pace.wakeAt(this.#lookAt);
     return NOTHING;
   }
 
@@ -111,24 +106,11 @@ export class QueuesSource implements Source<QueueRow[]>, ListWatcher {
       const { queues, digest } = await this.#reader.read(this.#tenant, since);
       if (digest === this.#digest) return this.poll();
       this.#digest = digest;
-      this.#nextAt = performance.now() + this.#intervalMs;
+      this.#pace.sent();
       return { value: queues };
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;
       return this.poll();
     }
-  }
-
-  #wakeAt(at: number): void {
-    if (this.#stopped || (this.#timer && this.#timer.at <= at)) return;
-    clearTimeout(this.#timer?.handle);
-    const handle = setTimeout(
-      () => {
-        this.#timer = undefined;
-        this.#wake();
-      },
-      Math.max(0, at - performance.now()),
-    );
-    this.#timer = { handle, at };
   }
 }

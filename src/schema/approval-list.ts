@@ -4,25 +4,16 @@ import {
   APPROVAL_ORDERS,
   type ApprovalFilter,
   type ApprovalOrder,
-  type ApprovalPosition,
   countApprovals,
+  type ListedApproval,
   listApprovals,
 } from '../db/reads/approval-list.ts';
 import { ApprovalStateEnum } from './approval.ts';
 import { builder } from './builder.ts';
-import { type Connection, connectionType, pageArgs, toConnection } from './connection.ts';
+import { type Connection, connectionType, pageArgs } from './connection.ts';
 import type { SchemaContext } from './context.ts';
-import { PAGE_SIZE } from './cost.ts';
-import {
-  badCursor,
-  badInput,
-  decodeCursor,
-  encodeCursor,
-  isMoment,
-  isStoredId,
-  type PageArgs,
-  readPageArgs,
-} from './paging.ts';
+import { momentPage } from './moment-page.ts';
+import { badInput, type PageArgs } from './paging.ts';
 import { Approval } from './refs.ts';
 
 const ApprovalConnection = connectionType('Approval', Approval, 'approvals');
@@ -64,35 +55,18 @@ export function toApprovalFilter(
   };
 }
 
-function toPosition(
-  cursor: string | null,
-  order: ApprovalOrder,
-  argument: 'after' | 'before',
-): ApprovalPosition | null {
-  if (cursor === null) return null;
-  const [list, at, id] = decodeCursor(cursor) ?? [];
-  if (list !== `approvals ${order}` || !(isMoment(at) || at === 'infinity') || !isStoredId(id))
-    throw badCursor(argument);
-  return { at: at as string, id };
-}
-
-async function approvalsPage(
+function approvalsPage(
   args: PageArgs & { filter?: typeof ApprovalFilterInput.$inferInput | null; orderBy?: ApprovalOrder | null },
   context: SchemaContext,
 ): Promise<Connection<typeof Approval.$inferType>> {
   const { read, caller } = context;
   const filter = toApprovalFilter(args.filter, context);
   const order = args.orderBy ?? 'REQUESTED_ASC';
-  const request = readPageArgs(args, PAGE_SIZE);
-  const after = toPosition(request.after, order, 'after');
-  const before = toPosition(request.before, order, 'before');
-  const window = { filter, order, after, before, fromEnd: request.fromEnd, limit: request.limit + 1 };
-  const rows = await listApprovals(read, caller.tenant, window);
-  return toConnection(rows, request, {
-    cursor: (row) => encodeCursor([`approvals ${order}`, row.listKey, row.id]),
-    totalCount: () => countApprovals(read, caller.tenant, filter),
-    // A cursor is the place of one that was there; on the other side of it there is at least that one.
-    otherSide: async () => (request.fromEnd ? before !== null : after !== null),
+  return momentPage<ListedApproval>(args, {
+    list: `approvals ${order}`,
+    at: (row) => row.listKey,
+    read: (window) => listApprovals(read, caller.tenant, { filter, order, ...window }),
+    total: () => countApprovals(read, caller.tenant, filter),
   });
 }
 

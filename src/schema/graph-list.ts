@@ -1,21 +1,12 @@
 import { parseId } from '../core/ids.ts';
 import { textProblem } from '../core/json.ts';
-import { type GraphFilter, type GraphPosition, listGraphs, totalGraphs } from '../db/reads/graph-list.ts';
+import { type GraphFilter, listGraphs, totalGraphs } from '../db/reads/graph-list.ts';
 import { builder } from './builder.ts';
-import { type Connection, connectionType, pageArgs, toConnection } from './connection.ts';
+import { type Connection, connectionType, pageArgs } from './connection.ts';
 import type { SchemaContext } from './context.ts';
-import { PAGE_SIZE } from './cost.ts';
 import { JobStateEnum } from './enums.ts';
-import {
-  badCursor,
-  badInput,
-  decodeCursor,
-  encodeCursor,
-  isMoment,
-  isStoredId,
-  type PageArgs,
-  readPageArgs,
-} from './paging.ts';
+import { momentPage } from './moment-page.ts';
+import { badInput, type PageArgs } from './paging.ts';
 import { Graph } from './refs.ts';
 
 const GraphConnection = connectionType('Graph', Graph, 'graphs', 'GraphConnectionEdge');
@@ -41,31 +32,20 @@ function checked(given: typeof GraphFilterInput.$inferInput | null | undefined):
   return given ?? {};
 }
 
-const LIST = 'graphs';
-
-function toPosition(cursor: string | null, argument: 'after' | 'before'): GraphPosition | null {
-  if (cursor === null) return null;
-  const [list, at, id] = decodeCursor(cursor) ?? [];
-  if (list !== LIST || !isMoment(at) || !isStoredId(id)) throw badCursor(argument);
-  return { at, id };
-}
-
-async function graphsPage(
+function graphsPage(
   args: PageArgs & { filter?: typeof GraphFilterInput.$inferInput | null },
-  context: SchemaContext,
+  { read, caller, loaders }: SchemaContext,
 ): Promise<Connection<typeof Graph.$inferType>> {
-  const { read, caller } = context;
   const filter = checked(args.filter);
-  const request = readPageArgs(args, PAGE_SIZE);
-  const [after, before] = [toPosition(request.after, 'after'), toPosition(request.before, 'before')];
-  const limit = request.limit + 1;
-  const rows = await listGraphs(read, caller.tenant, { filter, after, before, fromEnd: request.fromEnd, limit });
-  for (const row of rows) context.loaders.graph.prime(row.id, row);
-  return toConnection<typeof Graph.$inferType>(rows, request, {
-    cursor: (graph) => encodeCursor([LIST, graph.createdAt, graph.id]),
-    totalCount: () => totalGraphs(read, caller.tenant, filter),
-    // A cursor is the place of a graph that was there; on the other side of it there is at least that one.
-    otherSide: async () => (request.fromEnd ? before !== null : after !== null),
+  return momentPage<typeof Graph.$inferType>(args, {
+    list: 'graphs',
+    at: (graph) => graph.createdAt,
+    async read(window) {
+      const rows = await listGraphs(read, caller.tenant, { filter, ...window });
+      for (const row of rows) loaders.graph.prime(row.id, row);
+      return rows;
+    },
+    total: () => totalGraphs(read, caller.tenant, filter),
   });
 }
 

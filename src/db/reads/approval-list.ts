@@ -72,12 +72,11 @@ function conditions(filter: ApprovalFilter, tenant: string, params: Params): str
   return all;
 }
 
+/** An approval with what orders it in its list. */
+export type ListedApproval = ApprovalRow & { listKey: string };
+
 /** Reads a window of the tenant's approvals. */
-export async function listApprovals(
-  db: Executor,
-  tenant: string,
-  window: ApprovalWindow,
-): Promise<(ApprovalRow & { listKey: string })[]> {
+export async function listApprovals(db: Executor, tenant: string, window: ApprovalWindow): Promise<ListedApproval[]> {
   if (window.filter.states?.length === 0) return [];
   const params = new Params();
   const where = conditions(window.filter, tenant, params);
@@ -91,7 +90,7 @@ export async function listApprovals(
   bound(window.after, true);
   bound(window.before, false);
   const direction = ascending !== window.fromEnd ? 'asc' : 'desc';
-  const rows = await db.query<ApprovalRow & { listKey: string }>(
+  const rows = await db.query<ListedApproval>(
     `select ${APPROVAL_COLUMNS}, ${key} as "listKey" from ${FROM} where ${where.join(' and ')}
 order by ${key} ${direction}, a.id ${direction} limit ${params.add(window.limit, 'int')}`,
     params.values,

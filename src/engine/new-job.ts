@@ -82,7 +82,10 @@ export async function newJob(
     if (!result.ok) issues.push(...result.issues);
   } else if (task.inputSchema !== null) {
     const found = check.schemas.issues(task.inputSchema, given ? request.input : null, at('input'));
-    issues.push(...(given || found.length === 0 ? found : [{ path: at('input'), message: 'is required' }]));
+    const optional = !given && typeof task.inputSchema === 'object' && 'default' in task.inputSchema;
+    if (!optional) {
+      issues.push(...(given || found.length === 0 ? found : [{ path: at('input'), message: 'is required' }]));
+    }
   }
   if (issues.length > 0) throw new InvalidInput(issues, place);
 

@@ -126,6 +126,12 @@ describe.each(databases())('submitting on $name', ({ open }) => {
     expect(await job(nothing.jobId)).toMatchObject({ has_input: true, input: null });
   });
 
+  test('an input that has a default may be left out: the handler gets the default', async () => {
+    const definition = taskNamed('greet', { inputSchema: { type: 'object', default: { name: 'you' } } });
+    const { jobId } = await engine.jobs.submit(me, { task: 'greet' }, { definition });
+    expect(await job(jobId)).toMatchObject({ has_input: false });
+  });
+
   test.each([
     ['an unknown task', { task: 'nope', input: 1 }, UnknownTask, 'nope'],
     [

@@ -115,24 +115,22 @@ describe.each(databases())('ctx.artifact on $name', (store) => {
     expect(await stored(b, id)).toEqual([]);
   });
 
-  test('a handler with isolation "thread" has it, too: in memory, and by a file', async () => {
+  test.each(['memory', 'files'])('a handler with isolation "thread" has it, too, by way of %s', async (way) => {
     const directory = await mkdtemp(join(tmpdir(), 'waymark-test-'));
     onTestFinished(() => rm(directory, { recursive: true, force: true }));
-    for (const artifacts of [{}, { directory }]) {
-      const b = await bench(store, { artifacts });
-      const { tasks } = await loadTasks(FILE);
-      const delivers = tasks.find((t) => t.name === 'delivers') as AnyTask;
-      await b.work([delivers], { databaseUrl: b.database.url ?? null });
-      const id = await b.submit(delivers, { text: 'from a thread' });
-      expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED' });
-      const records = (await b.result(id)) as { name: string; sha256: string }[];
-      expect(await Promise.all(records.map((r) => read(b, id, r)))).toEqual([
-        'from a thread',
-        'from a thread\n'.repeat(9),
-      ]);
-      expect(await stored(b, id)).toHaveLength(2);
-    }
-    expect(await readdir(join(directory, 'incoming'))).toEqual([]);
+    const b = await bench(store, { artifacts: way === 'files' ? { directory } : {} });
+    const { tasks } = await loadTasks(FILE);
+    const delivers = tasks.find((t) => t.name === 'delivers') as AnyTask;
+    await b.work([delivers], { databaseUrl: b.database.url ?? null });
+    const id = await b.submit(delivers, { text: 'from a thread' });
+    expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED' });
+    const records = (await b.result(id)) as { name: string; sha256: string }[];
+    expect(await Promise.all(records.map((r) => read(b, id, r)))).toEqual([
+      'from a thread',
+      'from a thread\n'.repeat(9),
+    ]);
+    expect(await stored(b, id)).toHaveLength(2);
+    if (way === 'files') expect(await readdir(join(directory, 'incoming'))).toEqual([]);
   });
 
   test('an attempt that is canceled while its source hangs ends, and leaves nothing behind', async () => {

@@ -33,6 +33,8 @@ export interface FollowUps {
 }
 
 const BATCH = 100;
+/** So many connections at once, that claims and settles keep theirs. */
+const MAX_PARALLEL = 2;
 /** Most rounds of one call: each may leave new ones, further down a graph. */
 const MAX_ROUNDS = 200;
 
@@ -141,7 +143,34 @@ export function createFollowUps(
     }
   }
 
-  async function soon(jobIds: readonly string[]): Promise<void> {
+  let running = 0;
+  /** What came while enough are under way: they go together. */
+  let gathered: { ids: Set<string>; done: Promise<void>; go: () => void } | null = null;
+
+  function soon(jobIds: readonly string[]): Promise<void> {
+    if (running < MAX_PARALLEL) return start(jobIds);
+    if (gathered === null) {
+      let go = (): void => {};
+      const done = new Promise<void>((resolve) => {
+        go = resolve;
+      });
+      gathered = { ids: new Set(), done, go };
+    }
+    for (const id of jobIds) gathered.ids.add(id);
+    return gathered.done;
+  }
+
+  async function start(jobIds: readonly string[]): Promise<void> {
+    running++;
+    await carryOutSoon(jobIds);
+    running--;
+    if (gathered === null) return;
+    const { ids, go } = gathered;
+    gathered = null;
+    void start([...ids]).then(go);
+  }
+
+  async function carryOutSoon(jobIds: readonly string[]): Promise<void> {
     let open = [...new Set(jobIds)];
     try {
       for (let rounds = 0; open.length > 0 && rounds < MAX_ROUNDS; rounds++) {

@@ -171,4 +171,22 @@ describe.each(databases())('dependencies on $name', ({ open }) => {
     await b.finish(bulk[0]?.jobId as string);
     await eventually(async () => expect((await b.claim()).length + 1).toBe(2));
   });
+
+  test('a revived job takes its turn behind whoever has its concurrency key meanwhile', async () => {
+    const b = await setUp();
+    const x = await b.submit();
+    const d = await b.submit({ ...b.after(x), concurrencyKey: 'k' });
+    await b.finish(x, 'fail');
+    await b.becomes(d, 'CANCELED');
+    const other = await b.submit({ concurrencyKey: 'k' });
+    await b.engine.jobs.retry(me, x);
+    await b.becomes(d, 'DEFERRED');
+    await b.finish(x);
+    await b.becomes(d, 'QUEUED');
+    expect(await b.state(other)).toBe('RUNNING');
+    expect(await b.claim()).toEqual([]);
+    await b.finish(other);
+    await b.finish(d);
+    expect(await b.state(d)).toBe('COMPLETED');
+  });
 });

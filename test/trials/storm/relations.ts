@@ -39,6 +39,7 @@ export const RELATIONS = {
       task: 'storm',
       dependsOn: upstreams(sky),
       ...(sky.random() < 0.2 ? { delayMs: int(sky, 200) } : {}),
+      ...(sky.random() < 0.2 ? { concurrencyKey: `turn ${int(sky, CONCURRENCY_KEYS)}` } : {}),
     }));
     const done = await p.engine.jobs.submitMany(me, requests);
     for (const { wake } of done) wake();

@@ -26,8 +26,7 @@ describe.each(databases())('watching queues over a WebSocket on $name', ({ open 
   async function watch(minInterval?: string) {
     const client = await new SocketClient(service.url).start();
     client.subscribe('1', WATCH, minInterval === undefined ? {} : { minInterval });
-    return async (): Promise<QueueView[]> =>
-      (await client.next((m) => m.type === 'next')).payload.data?.queuesChanged;
+    return async (): Promise<QueueView[]> => (await client.next((m) => m.type === 'next')).payload.data?.queuesChanged;
   }
   const queued = (queue: QueueView | undefined) => queue?.counts.find((c) => c.state === 'QUEUED')?.count ?? 0;
 

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { WebSocket } from 'ws';
-import { createClient, type JobEvent, type JobHandle } from '../src/client/index.ts';
+import { type ConnectionState, createClient, type JobEvent, type JobHandle } from '../src/client/index.ts';
 import { checkEvents, checkRows, resumedAt } from './demo/check.ts';
 import { colors, display, limit, number, runDemo, say, start } from './demo/frame.ts';
 import { type PeopleCsv, writePeopleCsv } from './demo/people-csv.ts';
@@ -141,6 +141,6 @@ function report(csv: PeopleCsv, result: object, { attempts, checkpoints }: Histo
   say(`Done in ${Math.round((performance.now() - startedAt) / 1_000)} seconds.`);
 }
 
-function connection(state: 'live' | 'reconnecting'): void {
+function connection(state: ConnectionState): void {
   if (state === 'reconnecting') display.note('connection lost; the client tries again …');
 }

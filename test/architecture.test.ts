@@ -11,16 +11,18 @@ import { parse, type SourceModule } from './support/source-modules.ts';
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 const MAX_LINES = 300;
 
-/** Rooms of a floor do not import each other; floor 4, where everything is put together, has an order of its own. */
+/** Rooms of a floor do not import each other, but those of SIDEWAYS; floor 4, where everything is put together, has an order of its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['core'],
   ['db', 'events', 'artifacts'],
   ['engine'],
-  ['schema', 'worker', 'client', 'dashboard'],
+  ['schema', 'worker', 'client', 'react', 'dashboard'],
   ['server', '', 'cli'],
 ];
 /** They speak only GraphQL: of Waymark's own code they share the rules and words of `core` at most. */
-const APART = ['client', 'dashboard'];
+const APART = ['client', 'react', 'dashboard'];
+/** The hooks are made of the client, and of nothing else. */
+const SIDEWAYS: readonly string[] = ['react → client'];
 
 /** Which files may import a package (and its subpaths). */
 const PACKAGE_RULES: readonly { packages: RegExp; only: RegExp; where: string }[] = [
@@ -34,6 +36,7 @@ const PACKAGE_RULES: readonly { packages: RegExp; only: RegExp; where: string }[
   },
   { packages: /^graphql-yoga(\/|$)/, only: /^src\/server\//, where: 'src/server' },
   { packages: /^graphql-ws(\/|$)/, only: /^src\/(server|client|dashboard)\//, where: 'src/server and src/client' },
+  { packages: /^react(-dom)?(\/|$)/, only: /^src\/react\//, where: 'src/react' },
 ];
 /** The environment is read at the edge, once, and handed to `parseConfig`. */
 const READS_ENVIRONMENT = ['src/config.ts', 'src/cli/main.ts'];
@@ -46,7 +49,7 @@ function arrowProblem(from: string, to: string): string | null {
   const [room, target] = [roomOf(from), roomOf(to)];
   const [floor, targetFloor] = [floorOf(room), floorOf(target)];
   if (floor < 0) return `${from}: no floor has the room ${room}`;
-  if (room === target) return null;
+  if (room === target || SIDEWAYS.includes(`${room} → ${target}`)) return null;
   if (APART.includes(room) && target !== 'core') return `${from} → ${to}: ${room} speaks only GraphQL`;
   if (targetFloor > floor) return `${from} → ${to}: points up`;
   const top = FLOORS.length - 1;
@@ -150,6 +153,8 @@ describe('the rules themselves', () => {
       `import '../engine/types.ts';`,
       'src/client/a.ts → src/engine/types.ts: client speaks only GraphQL',
     ],
+    ['src/react/a.ts', `import '../worker/a.ts';`, 'src/react/a.ts → src/worker/a.ts: react speaks only GraphQL'],
+    ['src/client/a.ts', `import '../react/a.ts';`, 'src/client/a.ts → src/react/a.ts: client speaks only GraphQL'],
     [
       'src/server/a.ts',
       `import { createWaymark } from '../waymark.ts';`,
@@ -170,6 +175,7 @@ describe('the rules themselves', () => {
     const source = `import './b.ts'; import { x } from '../core/x.ts'; // import '../cli/main.ts'
       const y = "import '../cli/main.ts'"; const z = new URL('../dashboard/', import.meta.url);`;
     expect(arrows([parse('src/engine/a.ts', source)])).toEqual([]);
+    expect(arrows([parse('src/react/a.ts', `import '../client/index.ts';`)])).toEqual([]);
   });
 
   it.each([
@@ -179,6 +185,7 @@ describe('the rules themselves', () => {
     ['src/artifacts/files.ts', 's3mini', 'src/artifacts/s3.ts'],
     ['src/server/other.ts', 'graphql', 'src/schema and src/server/graphql.ts'],
     ['src/client/a.ts', 'graphql/language', 'src/schema and src/server/graphql.ts'],
+    ['src/client/a.ts', 'react', 'src/react'],
     ['src/engine/a.ts', '@pothos/core', 'src/schema and src/server/graphql.ts'],
   ])('%s must not import %s', (path, name, where) => {
     const planted = parse(path, `import type { A } from '${name}';`);

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { WebSocket } from 'ws';
-import { createClient, type WaymarkClient } from '../client/index.ts';
+import { type ConnectionState, createClient, type WaymarkClient } from '../client/index.ts';
 import { clientConfig } from '../config.ts';
 import type { Io } from './io.ts';
 
@@ -27,7 +27,7 @@ export async function withClient<T>(
   io: Io,
   flags: ClientFlags,
   use: (client: WaymarkClient<unknown>) => Promise<T>,
-  onConnection?: (state: 'live' | 'reconnecting') => void,
+  onConnection?: (state: ConnectionState) => void,
 ): Promise<T> {
   const config = clientConfig(io.env, { WAYMARK_URL: flags.url, WAYMARK_ACTOR: flags.as });
   const client = createClient({

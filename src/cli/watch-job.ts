@@ -1,4 +1,5 @@
 import {
+  type ConnectionState,
   type Job,
   JobCanceledError,
   JobFailedError,
@@ -42,8 +43,8 @@ export async function watchJob(
   const stop = new AbortController();
   const timeUp = Symbol('time up');
   let giveUp: NodeJS.Timeout | undefined;
-  const onConnection = (state: 'live' | 'reconnecting') => {
-    if (state === 'live') {
+  const onConnection = (state: ConnectionState) => {
+    if (state === 'live' || state === 'polling') {
       clearTimeout(giveUp);
       giveUp = undefined;
       return;

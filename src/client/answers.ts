@@ -8,18 +8,27 @@ export interface GraphQLFault {
 
 /** The data of an HTTP answer. @throws RequestError */
 export function readAnswer(url: string, status: number, text: string): Record<string, unknown> {
-  let body: { data?: Record<string, unknown> | null; errors?: GraphQLFault[] } | null = null;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    // Said below: not the service.
-  }
+  const body = parseResult(text);
   if (body?.errors?.length) throw graphqlError(body.errors);
   if (body?.data) return body.data;
   // A proxy in front of a service that restarts answers like this.
   if (status === 502 || status === 503 || status === 504)
     throw new RequestError('UNAVAILABLE', `${url} answered ${status}`);
   throw new RequestError('BAD_RESPONSE', `${url} answered ${status} with something that is no GraphQL result`);
+}
+
+/** What the service said is wrong in an answer that should have been a stream; null when the answer is not the service's. */
+export function refusalIn(text: string): RequestError | null {
+  const errors = parseResult(text)?.errors;
+  return Array.isArray(errors) && errors.length > 0 ? graphqlError(errors) : null;
+}
+
+function parseResult(text: string): { data?: Record<string, unknown> | null; errors?: GraphQLFault[] } | null {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** What the service said is wrong. */
@@ -38,7 +47,8 @@ export function streamError(error: unknown): RequestError {
   if (typeof code === 'number') {
     // 4500: the service failed inside; the socket is lost, the job is not.
     const message = `the live connection was closed: ${code} ${reason || ''}`.trim();
-    return new RequestError(code === 4500 ? 'UNAVAILABLE' : 'CONNECTION_CLOSED', message, {
+    const name = code === 4500 ? 'UNAVAILABLE' : code === 4403 ? 'UNAUTHENTICATED' : 'CONNECTION_CLOSED';
+    return new RequestError(name, message, {
       details: { closeCode: code },
     });
   }

@@ -46,7 +46,7 @@ export interface Channel {
   subscribe(operation: Operation, sink: StreamSink): () => void;
   /** Gives up the connections that it has; what is still subscribed connects anew, with new credentials. */
   reset(): void;
-  /** Ends everything. A second call does nothing. */
+  /** Ends everything without a word. It may be used again. */
   close(): void | Promise<void>;
 }
 

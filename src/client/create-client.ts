@@ -1,16 +1,18 @@
 import type { SubmitArgs } from '../core/task.ts';
 import { type ApprovalMethods, createApprovalMethods } from './approvals.ts';
+import type { ConnectionState } from './channel.ts';
 import { CANCEL, CANCEL_JOBS, LIST_JOBS, RETRY, RETRY_JOBS, RUN_NOW, SUBMIT } from './documents.ts';
 import { RequestError } from './errors.ts';
 import { createHandle, type JobHandle, type SubmittedJob } from './handle.ts';
 import type { InputIn, NameIn, ResultIn } from './registry.ts';
 import { createTransport, type TransportOptions } from './transport.ts';
 import type { BulkOptions, BulkResult, Job, JobFilter, SubmitOptions } from './types.ts';
+import { createWatchMethods, type WatchMethods } from './watches.ts';
 
 export type ClientOptions = TransportOptions;
 
 /** `T`: the tasks, as the type of their list or of the module that exports them; left out, any name and input goes. */
-export interface WaymarkClient<T> extends ApprovalMethods {
+export interface WaymarkClient<T> extends ApprovalMethods, WatchMethods {
   /**
    * Hands in a job. It is always safe to repeat: without a key of the caller's it carries a random one, under which it
    * is repeated by itself when the service is away for a moment.
@@ -56,6 +58,10 @@ export interface WaymarkClient<T> extends ApprovalMethods {
     variables?: Record<string, unknown>,
     options?: { signal?: AbortSignal },
   ): Promise<D>;
+  /** How values come just now; `reconnecting` before the first stream. */
+  readonly connection: ConnectionState;
+  /** Told of each change of `connection`. Returns the function that ends that; a second call of it does nothing. */
+  onConnection(listener: (state: ConnectionState) => void): () => void;
   /** Ends all streams; they throw `CLIENT_CLOSED`. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -84,6 +90,7 @@ export function createClient<T = unknown>(options: ClientOptions): WaymarkClient
 
   return {
     ...createApprovalMethods(transport, mutateWith),
+    ...createWatchMethods(transport),
     async submit(task, ...[input, submitOptions]) {
       const { runAt, dependsOn, ...rest } = submitOptions ?? {};
       const { job, deduplicated } = await mutate(
@@ -121,6 +128,10 @@ export function createClient<T = unknown>(options: ClientOptions): WaymarkClient
     runNow: async (id) => (await mutate(RUN_NOW, 'runJobNow', { id }, 0)).job,
     request: async <D>(query: string, variables = {}, o: { signal?: AbortSignal } = {}) =>
       (await transport.request(query, variables, o)) as D,
+    get connection() {
+      return transport.connection.state();
+    },
+    onConnection: transport.connection.listen,
     close: () => transport.close(),
   };
 }

@@ -9,7 +9,7 @@ export type ClientCode =
   | 'BAD_RESPONSE'
   /** The service closed the live connection for good. */
   | 'CONNECTION_CLOSED'
-  /** This runtime has no WebSocket and none was given. */
+  /** `transport: 'ws'` was asked for, this runtime has no WebSocket and none was given. */
   | 'NO_WEBSOCKET'
   /** The client was closed. */
   | 'CLIENT_CLOSED';

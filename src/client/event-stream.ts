@@ -1,11 +1,11 @@
-import { type GraphQLFault, graphqlError, readAnswer } from './answers.ts';
+import { type GraphQLFault, graphqlError, refusalIn } from './answers.ts';
 import type { Channel, ChannelReports, Credentials, Operation, StreamSink } from './channel.ts';
 import { RequestError } from './errors.ts';
 import { readServerSentEvents } from './server-sent-events.ts';
 import { pause, retryWaitMs } from './waiting.ts';
 
 /** The service sends a sign of life at once: a stream without one by then is held back on its way. */
-const OPEN_MS = 5_000;
+const OPEN_MS = 3_000;
 /** It sends one every 12 s; silence for this long means that the connection is gone. */
 const SILENCE_MS = 30_000;
 
@@ -16,7 +16,7 @@ export interface EventStreamChannel extends Channel {
 
 /** GraphQL over server-sent events, "distinct connections" mode: a POST for each stream, whose answer does not end. */
 export function createEventStreamChannel(
-  options: { url: string; fetch: typeof fetch },
+  { url, fetch: send }: { url: string; fetch: typeof fetch },
   credentials: Credentials,
   reports: ChannelReports,
 ): EventStreamChannel {
@@ -79,14 +79,16 @@ export function createEventStreamChannel(
     };
     expectWithin(OPEN_MS);
     try {
-      const response = await options.fetch(options.url, {
+      const response = await send(url, {
         method: 'POST',
         headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...(await credentials()) },
         body: JSON.stringify({ query: operation.query, variables: operation.variables }),
         signal: request.signal,
       });
       if (!response.body || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
-        readAnswer(options.url, response.status, await response.text());
+        // A proxy that does not let streams through, or stands in for a service that restarts, has nothing to say to us.
+        const refusal = refusalIn(await response.text());
+        if (refusal) throw refusal;
         return 'broken';
       }
       let opened = false;
@@ -108,9 +110,7 @@ export function createEventStreamChannel(
       }
       return 'broken';
     } catch (error) {
-      const told = error instanceof RequestError && error.code !== 'BAD_RESPONSE' && !request.signal.aborted;
-      // A proxy's "away for a moment" is not the service's.
-      if (!told || error.details.status !== undefined) return slow ? 'slow' : 'broken';
+      if (!(error instanceof RequestError) || request.signal.aborted) return slow ? 'slow' : 'broken';
       sink.error(error);
       return 'done';
     } finally {

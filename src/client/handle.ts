@@ -1,7 +1,7 @@
-import { GET_JOB, JOB_END, JOB_EVENTS, JOB_PROGRESS } from './documents.ts';
+import { GET_JOB } from './documents.ts';
 import { durationToMs } from './duration.ts';
 import { JobCanceledError, JobFailedError, RequestError, WaitTimeoutError } from './errors.ts';
-import { openStream } from './stream.ts';
+import { type JobStreamOptions, openEvents, openProgress } from './job-streams.ts';
 import type { Transport } from './transport.ts';
 import type { Job, JobEvent } from './types.ts';
 import { pause } from './waiting.ts';
@@ -22,9 +22,9 @@ export interface JobHandle<R = unknown> {
    * Facts behind `after` (default 0: all), in order, each exactly once, up to the end of the current run.
    * Leave the loop, or fire the signal, to stop listening.
    */
-  events(options?: { after?: number; signal?: AbortSignal }): AsyncIterableIterator<JobEvent>;
+  events(options?: JobStreamOptions & { after?: number }): AsyncIterableIterator<JobEvent>;
   /** The job now, then each time it changed: may skip, never goes back; the last value is the terminal one. */
-  progress(options?: { signal?: AbortSignal }): AsyncIterableIterator<Job>;
+  progress(options?: JobStreamOptions): AsyncIterableIterator<Job>;
 }
 
 /** What `submit` gives: `deduplicated` says that the key's job existed before. */
@@ -40,50 +40,8 @@ export function createHandle<R>(transport: Transport, id: string): JobHandle<R> 
     return (data.job as Job | null) ?? null;
   }
 
-  /** Whether a run has ended and a reader at `seq` has everything. */
-  async function isOver(seq: number, signal: AbortSignal | undefined): Promise<boolean> {
-    const data = await transport.request(JOB_END, { id }, { signal });
-    const job = data.job as { isTerminal: boolean; lastSeq: number } | null;
-    if (!job) throw new RequestError('NOT_FOUND', `job ${id} was not found`);
-    return job.isTerminal && job.lastSeq <= seq;
-  }
-
-  function events({ after = 0, signal }: { after?: number; signal?: AbortSignal } = {}) {
-    const variables = { id, after };
-    return openStream<JobEvent>(transport, {
-      query: JOB_EVENTS,
-      variables,
-      read(data) {
-        const event = data.jobEvents as JobEvent;
-        if (event.seq <= variables.after) return undefined;
-        variables.after = event.seq;
-        return event;
-      },
-      isTerminal: ({ type }) => type === 'JobCompleted' || type === 'JobFailed' || type === 'JobCanceled',
-      isOver: () => isOver(variables.after, signal),
-      latestOnly: false,
-      signal,
-    });
-  }
-
-  function progress({ signal }: { signal?: AbortSignal } = {}) {
-    let version = -1;
-    return openStream<Job>(transport, {
-      query: JOB_PROGRESS,
-      variables: { id },
-      read(data) {
-        const job = data.jobProgress as Job;
-        if (job.version <= version) return undefined;
-        version = job.version;
-        return job;
-      },
-      isTerminal: (job) => job.isTerminal,
-      // Without a terminal value the newest state was not seen yet, whatever it is.
-      isOver: () => isOver(-1, signal),
-      latestOnly: true,
-      signal,
-    });
-  }
+  const events = (options?: JobStreamOptions & { after?: number }) => openEvents(transport, id, options);
+  const progress = (options?: JobStreamOptions) => openProgress(transport, id, options);
 
   async function result(options: { signal?: AbortSignal; timeout?: string | number } = {}): Promise<R> {
     const stop = new AbortController();

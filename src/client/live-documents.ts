@@ -49,6 +49,11 @@ query PollGraph($id: ID!) {
   graph(id: $id) { ...GraphFields nodes { ...NodeFields } }
 }${GRAPH_FIELDS}${JOB_FIELDS}`;
 
+export const POLL_JOBS = `
+query PollJobs($filter: JobFilter) {
+  jobs(filter: $filter, first: 1) { nodes { id } }
+}`;
+
 export const POLL_APPROVALS = `
 query PollApprovals($filter: ApprovalFilter) {
   approvals(filter: $filter, first: 1) { totalCount }

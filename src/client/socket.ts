@@ -11,7 +11,7 @@ export interface SocketOptions {
 }
 
 /** A connection that is not acknowledged by then is given up. */
-const OPEN_MS = 5_000;
+const OPEN_MS = 3_000;
 /** A connection silent for this long is asked for a sign of life, and given up when none comes within PONG_MS. */
 const PING_MS = 10_000;
 const PONG_MS = 5_000;
@@ -28,16 +28,16 @@ export function createSocketChannel(
   credentials: Credentials,
   reports: ChannelReports,
 ): Channel {
-  let client: SocketClient | undefined;
+  let client: { socket: SocketClient; isOpen(): boolean } | undefined;
 
-  function open(): SocketClient {
+  function open() {
     let acknowledged = false;
     let timedOut = false;
     let refusals = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const socket = createSocketClient({
       url: webSocketUrl(options.url),
-      ...(options.webSocket ? { webSocketImpl: options.webSocket } : {}),
+      webSocketImpl: tolerant(options.webSocket ?? WebSocket),
       connectionParams: credentials,
       lazyCloseTimeout: 1_000,
       retryAttempts: Number.POSITIVE_INFINITY,
@@ -50,6 +50,7 @@ export function createSocketChannel(
         connecting: () => {
           acknowledged = false;
           timedOut = false;
+          clearTimeout(timer);
           timer = setTimeout(() => {
             timedOut = true;
             socket.terminate();
@@ -70,19 +71,21 @@ export function createSocketChannel(
         },
         closed: (event) => {
           clearTimeout(timer);
+          const wasOpen = acknowledged;
+          acknowledged = false;
           if ((event as { code?: number }).code === 1000) return;
-          if (acknowledged) reports.lost();
+          if (wasOpen) reports.lost();
           else reports.failed(timedOut);
         },
       },
     });
-    return socket;
+    return { socket, isOpen: () => acknowledged };
   }
 
   return {
     subscribe({ query, variables }, sink) {
       client ??= open();
-      return client.subscribe<Record<string, unknown>>(
+      return client.socket.subscribe<Record<string, unknown>>(
         { query, variables },
         {
           next: ({ data, errors }) => {
@@ -94,8 +97,33 @@ export function createSocketChannel(
         },
       );
     },
-    reset: () => client?.terminate(),
-    close: () => client?.dispose(),
+    reset: () => client?.socket.terminate(),
+    async close() {
+      const closing = client;
+      // A new one does not wait as long as this one may have come to.
+      client = undefined;
+      // A connection that is being made has nobody to say goodbye to, and may take its time.
+      if (closing?.isOpen()) await closing.socket.dispose();
+      else closing?.socket.terminate();
+    },
+  };
+}
+
+type SocketClass = new (
+  url: string,
+  protocols: string,
+) => { addEventListener(type: 'error', listener: () => void): void };
+
+/**
+ * graphql-ws takes its listener away from a socket before it closes it. `ws` tells of a connection that is given up while
+ * it is being made by an error, and one that nobody listens to ends the process.
+ */
+function tolerant(given: unknown): SocketClass {
+  return class extends (given as SocketClass) {
+    constructor(url: string, protocols: string) {
+      super(url, protocols);
+      this.addEventListener('error', () => {});
+    }
   };
 }
 

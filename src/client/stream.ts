@@ -1,12 +1,11 @@
+import type { Operation } from './channel.ts';
 import { RequestError } from './errors.ts';
 import type { Transport } from './transport.ts';
 import { retryWaitMs } from './waiting.ts';
 
 /** A subscription as a series of values, each given once, over any number of broken connections. */
 export interface StreamSpec<T> {
-  query: string;
-  /** Sent at each (re)connect as they are then: `read` keeps the position in them. */
-  variables: Record<string, unknown>;
+  operation: Operation;
   /** The value of a message, or undefined when it was given before. */
   read(data: Record<string, unknown>): T | undefined;
   /** Whether the stream may end behind this value. */
@@ -41,7 +40,7 @@ export function openStream<T>(transport: Transport, spec: StreamSpec<T>): AsyncI
     state = 'open';
     const mine = ++subscription;
     const current = () => mine === subscription && state === 'open';
-    unsubscribe = transport.subscribe(spec.query, spec.variables, {
+    unsubscribe = transport.subscribe(spec.operation, {
       next: (data) => {
         if (!current()) return;
         tries = 0;

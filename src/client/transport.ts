@@ -1,19 +1,21 @@
-import type { Client as SocketClient } from 'graphql-ws/client';
-import { type GraphQLFault, graphqlError, readAnswer, reasonOf, streamError } from './answers.ts';
+import { readAnswer, reasonOf } from './answers.ts';
+import type { ConnectionState, Operation, StreamSink } from './channel.ts';
 import { RequestError } from './errors.ts';
-import { openSocket, type SocketOptions } from './socket.ts';
+import { createLive, type LiveOptions } from './live.ts';
 import { pause, retryWaitMs } from './waiting.ts';
 
 /** How a client reaches the service. */
-export interface TransportOptions extends SocketOptions {
+export interface TransportOptions extends LiveOptions {
   /** The GraphQL endpoint, `https://…/graphql`; in a browser a path will do. */
   url: string;
-  /** Bearer token; a function is asked at each request and each reconnect. */
+  /** Bearer token; a function is asked at each request and each (re)connect, and again when its token was refused. */
   token?: string | (() => string | Promise<string>);
   /** Who acts, while the service's authentication is off. */
   actor?: string;
   /** Default: the global one. */
   fetch?: typeof fetch;
+  /** Told of each change of the connection, first when it is made. */
+  onConnection?: (state: ConnectionState) => void;
 }
 
 export interface RequestOptions {
@@ -22,14 +24,7 @@ export interface RequestOptions {
   retries?: number;
 }
 
-export interface StreamSink {
-  next(data: Record<string, unknown>): void;
-  error(error: RequestError): void;
-  /** The service ended the stream. */
-  complete(): void;
-}
-
-/** Sends operations: queries and mutations over HTTP, subscriptions over one WebSocket. */
+/** Sends operations: queries and mutations over HTTP, subscriptions over the best transport there is. */
 export interface Transport {
   /** @throws RequestError; the signal's reason when aborted */
   request(
@@ -38,10 +33,16 @@ export interface Transport {
     options?: RequestOptions,
   ): Promise<Record<string, unknown>>;
   /**
-   * Subscribes; after a broken connection it subscribes again by itself with `variables` as they are then: a reader
-   * that keeps its position in them goes on behind it. Returns the function that ends it.
+   * Subscribes; after a broken connection it subscribes again by itself, over another transport if need be. Returns the
+   * function that ends it.
    */
-  subscribe(query: string, variables: Record<string, unknown>, sink: StreamSink): () => void;
+  subscribe(operation: Operation, sink: StreamSink): () => void;
+  connection: {
+    /** `reconnecting` before the first stream. */
+    state(): ConnectionState;
+    /** Told of each change; returns the function that ends that. */
+    listen(listener: (state: ConnectionState) => void): () => void;
+  };
   /** Ends every subscription. A second call does nothing. */
   close(): Promise<void>;
 }
@@ -51,8 +52,16 @@ const REQUEST_TIMEOUT_MS = 30_000;
 
 export function createTransport(options: TransportOptions): Transport {
   const send = options.fetch ?? fetch;
-  let socket: SocketClient | undefined;
-  let closed = false;
+  const isRenewable = typeof options.token === 'function';
+  const listeners = new Set<(state: ConnectionState) => void>();
+  if (options.onConnection) listeners.add(options.onConnection);
+  let told: ConnectionState | undefined;
+
+  function tell(state: ConnectionState): void {
+    if (state === told) return;
+    told = state;
+    for (const listener of [...listeners]) listener(state);
+  }
 
   async function credentials(): Promise<Record<string, string>> {
     const token = typeof options.token === 'function' ? await options.token() : options.token;
@@ -82,39 +91,38 @@ export function createTransport(options: TransportOptions): Transport {
     return readAnswer(options.url, response.status, text);
   }
 
-  return {
-    async request(query, variables, { signal, retries = 0 } = {}) {
-      for (let n = 0; ; n++) {
-        try {
-          return await once(query, variables, signal);
-        } catch (error) {
-          if (n >= retries || !(error instanceof RequestError) || !error.isUnavailable) throw error;
-          await pause(retryWaitMs(n), signal);
-        }
+  async function request(
+    query: string,
+    variables: Record<string, unknown>,
+    { signal, retries = 0 }: RequestOptions = {},
+  ): Promise<Record<string, unknown>> {
+    let renewed = !isRenewable;
+    for (let n = 0; ; ) {
+      try {
+        return await once(query, variables, signal);
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error;
+        // Refused before anything was done: the next token may be a good one.
+        const isRefused = error.code === 'UNAUTHENTICATED' && !renewed;
+        if (isRefused) renewed = true;
+        else if (n >= retries || !error.isUnavailable) throw error;
+        else await pause(retryWaitMs(n++), signal);
       }
-    },
-    subscribe(query, variables, sink) {
-      if (closed) throw clientClosed();
-      socket ??= openSocket(options, credentials);
-      return socket.subscribe<Record<string, unknown>>(
-        { query, variables },
-        {
-          next: ({ data, errors }) => {
-            if (data && !errors) sink.next(data);
-            else sink.error(graphqlError((errors ?? []) as readonly GraphQLFault[]));
-          },
-          error: (error) => sink.error(streamError(error)),
-          complete: () => (closed ? sink.error(clientClosed()) : sink.complete()),
-        },
-      );
-    },
-    async close() {
-      closed = true;
-      await socket?.dispose();
-    },
-  };
-}
+    }
+  }
 
-function clientClosed(): RequestError {
-  return new RequestError('CLIENT_CLOSED', 'the client is closed');
+  const live = createLive(options, { fetch: send, credentials, isRenewable, request, tell });
+
+  return {
+    request,
+    subscribe: live.subscribe,
+    connection: {
+      state: () => told ?? 'reconnecting',
+      listen(listener) {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    close: live.close,
+  };
 }

@@ -133,9 +133,9 @@ describe('events', () => {
     await expect(seqsOf(c.job('job_1').events())).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   });
 
-  test('without a WebSocket the error says what to do', async () => {
+  test('without a WebSocket, where only that will do, the error says what to do', async () => {
     service = await scriptedService({});
-    const bare = createClient({ url: service.url });
+    const bare = createClient({ url: service.url, transport: 'ws' });
     if (typeof WebSocket !== 'undefined' && 'WebSocket' in globalThis) return;
     const error = await seqsOf(bare.job('job_1').events()).catch((e: RequestError) => e);
     expect(error).toMatchObject({ code: 'NO_WEBSOCKET' });

@@ -76,7 +76,7 @@ const CLIENTS: readonly Mutant[] = [
   },
   {
     breaks: 'a retry is for the run that its caller has seen',
-    piece: /is null or s\.run = \$4\)(?= and \(\$6)/g,
+    piece: /is null or s\.run = \$4\)(?=\s+else s\.state in)/g,
     replacedBy: 'is null or true)',
   },
   {
@@ -86,7 +86,7 @@ const CLIENTS: readonly Mutant[] = [
   },
   {
     breaks: 'a job whose input is gone is not retried',
-    piece: /s\.pruned_at is null and (?=\(\$4)/g,
+    piece: /and s\.pruned_at is null(?=\s+and case when s\.id = any\(\$9)/g,
     replacedBy: '',
   },
   {

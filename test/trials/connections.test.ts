@@ -30,7 +30,7 @@ const FOLLOW_EVERY = 10;
 /** Some samples in a row. Relations grow under a lock that lasts for a moment. */
 const LOCK_MS = 500;
 const ROUNDS = 5;
-const ANSWER_MS = 10_000;
+const ANSWER_MS = 30_000;
 const IDLE_MS = 1_000;
 /** The promise is one second; a small machine is busy with others, too. */
 const PLAIN_MS = 3_000;

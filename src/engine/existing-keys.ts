@@ -8,7 +8,8 @@ import type { PlacedJob } from './upstreams.ts';
 const MAX_TRIES = 5;
 
 /**
- * Which of these jobs exist already, by their keys: what depends on them must know before it is written.
+ * Which of these jobs exist already, by their keys: what depends on them must know before it is written. Of equal keys the
+ * first stands for all.
  * @throws IdempotencyConflict that names the place
  */
 export async function existingJobs(
@@ -22,9 +23,15 @@ export async function existingJobs(
   const keys = keyed.map(({ job }) => ({ task: job.task, key: job.idempotencyKey as string }));
   const inUse = new Map((await keysInUse(tx, tenant, keys)).map((k) => [JSON.stringify([k.task, k.key]), k]));
   for (const { job, path } of keyed) {
-    const found = inUse.get(JSON.stringify([job.task, job.idempotencyKey]));
+    const key = JSON.stringify([job.task, job.idempotencyKey]);
+    const found = inUse.get(key);
+    if (found === undefined) {
+      const { id: jobId, inputDigest: digest, keyScope: scope } = job;
+      inUse.set(key, { task: job.task, key: job.idempotencyKey as string, jobId, digest, scope });
+      continue;
+    }
     // Its own id: written by an earlier call whose answer was lost.
-    if (found === undefined || found.jobId === job.id) continue;
+    if (found.jobId === job.id) continue;
     if (found.scope === 'RETENTION' && found.digest !== job.inputDigest) {
       throw new IdempotencyConflict(job.idempotencyKey ?? '', found.jobId, job.inputDigest, found.digest, path);
     }

@@ -15,6 +15,7 @@ import {
 } from '../db/follow-ups/take.ts';
 import { cancel } from '../db/transitions/cancel.ts';
 import type { Database, Db, Tx } from '../db/types.ts';
+import { addFollowups } from '../db/writes/upstreams.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
 
@@ -100,6 +101,9 @@ export function createFollowUps(
       told.rows.push(...rows);
       for (const row of rows) ready.add(row.id);
     }
+    // Retried, and ended again before this came to revive who depends on it.
+    const endedAgain = revived.filter((id) => isTerminal(states.get(id) ?? 'QUEUED'));
+    if (endedAgain.length > 0) await addFollowups(tx, endedAgain);
     const left = new Set<string>();
     if (ended.length > 0) {
       for (const id of await satisfyEdges(tx, ended, locked)) ready.add(id);
@@ -122,7 +126,7 @@ export function createFollowUps(
     return {
       done: done.length,
       held: [...held.map((f) => f.jobId), ...left],
-      next: [...next, ...again],
+      next: [...next, ...again, ...endedAgain],
     };
   }
 

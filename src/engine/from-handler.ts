@@ -1,4 +1,5 @@
 import { IdempotencyConflict, InvalidInput, LeaseLost } from '../core/errors.ts';
+import { publicId } from '../core/ids.ts';
 import { isTerminal } from '../core/state.ts';
 import { definitionDigest } from '../core/task.ts';
 import type { ChangeRow } from '../db/changes.ts';
@@ -6,7 +7,7 @@ import { isUniqueViolation } from '../db/errors.ts';
 import { submit as submitRows } from '../db/transitions/submit.ts';
 import type { Database, Executor } from '../db/types.ts';
 import { saveCheckpoints } from '../db/writes/checkpoints.ts';
-import { addChildren, parentOf } from '../db/writes/children.ts';
+import { addChildren, parentOf, waitersAmong } from '../db/writes/children.ts';
 import { registerTasks } from '../db/writes/registry.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
@@ -74,12 +75,11 @@ export function createFromHandler(
     const taken = await existingJobs(tx, tenant, placed);
     const fresh = placed.filter(({ job }) => !taken.has(job));
     const ids = placed.map(({ job }) => taken.get(job) ?? job.id);
-    const own = ids.indexOf(from.jobId);
-    if (own >= 0) throw new InvalidInput([{ path: `jobs[${own}]`, message: 'is the job itself, by its key' }]);
     // All jobs that this touches in one round: the parent, those that stand for a key, those that others depend on. The
     // parent counts as followed from now on: when it is canceled, so are its children.
     const also = from.children === null ? [] : [from.jobId, ...taken.values()];
     const resolved = await resolveUpstreams(tx, tenant, fresh, { also });
+    if (from.children !== null) await refuseCircles(tx, from.jobId, placed, ids);
     const saved = await saveCheckpoints(
       tx,
       [
@@ -146,4 +146,25 @@ export function createFromHandler(
       }
     },
   };
+}
+
+/** A parent would wait for ever for children that stand for, or depend on, what waits for it. */
+async function refuseCircles(
+  tx: Executor,
+  parentId: string,
+  placed: readonly PlacedJob[],
+  ids: readonly string[],
+): Promise<void> {
+  const needed = placed.map(({ job }, i) => [
+    ...(ids[i] === undefined || ids[i] === job.id ? [] : [ids[i]]),
+    ...(job.links?.dependsOn ?? []).map((upstream) => upstream.upstreamId),
+  ]);
+  const waiting = await waitersAmong(tx, parentId, needed.flat());
+  const i = needed.findIndex((others) => others.some((id) => waiting.has(id)));
+  if (i < 0) return;
+  const other = needed[i]?.find((id) => waiting.has(id)) ?? parentId;
+  const what = other === ids[i] ? 'stands by its key for' : 'depends on';
+  const which =
+    other === parentId ? 'the job that waits for it' : `${publicId('Job', other)}, which waits for this job`;
+  throw new InvalidInput([{ path: `jobs[${i}]`, message: `${what} ${which}` }]);
 }

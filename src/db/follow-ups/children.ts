@@ -22,6 +22,7 @@ select s.id, u.id, 'sibling', null
 from waymark.job_states u
 join waymark.job_dependencies d on d.upstream_id = u.id and d.kind = 'CHILD' and d.policy = 'CANCEL_SIBLINGS'
 join waymark.job_dependencies o on o.job_id = d.job_id and o.kind = 'CHILD' and o.policy = 'CANCEL_SIBLINGS'
+join waymark.jobs j on j.id = o.upstream_id and j.parent_id = o.job_id
 join waymark.job_states s on s.id = o.upstream_id
 where u.id = any($1::uuid[]) and u.state in ('FAILED', 'CANCELED') and s.id = any($2::uuid[]) and s.finished_at is null`;
 

@@ -9,14 +9,14 @@ const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
 // Children are found by the checkpoints of their parents: what a retry drops is submitted anew, and not run again.
 const RETRY = `
 with recursive t as materialized (select clock_timestamp() as now),
-f(id, depth) as (
-  select r, 0 from unnest($9::uuid[]) as r where $10::boolean and not $5::boolean
+f(id, root) as (
+  select r, true from unnest($9::uuid[]) as r where $10::boolean and not $5::boolean
   union
-  select s.id, f.depth + 1
+  select s.id, false
   from f cross join lateral (
     select p.id, p.epoch from waymark.job_states p where p.id = f.id and p.finished_at is not null and p.depends offset 0) p
   join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
-  left join waymark.checkpoints x on f.depth = 0 and x.job_id = p.id and x.epoch = p.epoch and x.key = $6::text
+  left join waymark.checkpoints x on f.root and x.job_id = p.id and x.epoch = p.epoch and x.key = $6::text
   cross join lateral json_array_elements_text(c.data -> 'jobs') as e
   cross join lateral (
     select s.id from waymark.job_states s where s.id = e::uuid and s.state in ('FAILED', 'CANCELED') offset 0) s

@@ -31,6 +31,18 @@ select s.id from waymark.job_states s
 where s.id = $1::uuid and s.worker_id is not null and s.attempt = $2::int
 for no key update`;
 
+// A child that ended before and runs again meanwhile is waited for again. Should it have ended anew in this very moment,
+// the follow-up finds it.
+const AGAIN = `
+with d as (
+  update waymark.job_dependencies d set satisfied_at = null
+  from waymark.job_states u
+  where d.job_id = $1::uuid and d.kind = 'CHILD' and d.satisfied_at is not null
+    and u.id = d.upstream_id and u.finished_at is null
+  returning d.upstream_id
+)
+insert into waymark.followups (job_id, kind, created_at) select d.upstream_id, 'ENDED', clock_timestamp() from d`;
+
 const JSON_TIME = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 // A sleep ends when its time has come, or, for the one that this suspension waits for, when the job goes on in the same run:
@@ -140,6 +152,7 @@ export async function suspend(tx: Tx, input: SuspendInput): Promise<ChangeRow[]>
   // Whether it is there already is asked behind the lock: whoever decides, or ends a child, locks the job, too.
   const locked = await tx.query(LOCK, [input.jobId, input.attempt]);
   if (locked.length === 0) return [];
+  if (input.kind === 'CHILDREN') await tx.query(AGAIN, [input.jobId]);
   return tx.query<ChangeRow>(SUSPEND, [
     input.jobId,
     input.attempt,

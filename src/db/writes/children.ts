@@ -25,6 +25,23 @@ export async function addChildren(
   ]);
 }
 
+const WAITERS = `
+with recursive w(id) as (
+  select $1::uuid
+  union
+  select d.job_id from w cross join lateral (
+    select d.job_id from waymark.job_dependencies d join waymark.job_states s on s.id = d.job_id
+    where d.upstream_id = w.id and s.finished_at is null offset 0) d
+)
+select w.id from w where w.id = any($2::uuid[])`;
+
+/** Which of these jobs are this one or wait for it, also through others. It must not wait for them. */
+export async function waitersAmong(tx: Executor, jobId: string, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await tx.query<{ id: string }>(WAITERS, [jobId, pgArray(ids)]);
+  return new Set(rows.map((row) => row.id));
+}
+
 /** What children take over from their parent. */
 export async function parentOf(
   tx: Executor,

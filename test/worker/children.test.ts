@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { publicId } from '../../src/core/ids.ts';
+import type { AnyTask } from '../../src/core/task.ts';
+import { defineTask } from '../../src/worker/define-task.ts';
+import { databases } from '../support/database.ts';
+import { deferred, eventually } from '../support/eventually.ts';
+import { me } from '../support/factory.ts';
+import { type Bench, bench } from './bench.ts';
+
+const childrenOf = async (b: Bench, parentId: string) =>
+  (
+    await b.database.read.query<{ id: string }>('select id from waymark.jobs where parent_id = $1::uuid order by id', [
+      parentId,
+    ])
+  ).map((row) => row.id);
+
+describe.each(databases())('children, on $name', (store) => {
+  /** A child that fails in its first run, and in later ones waits for a signal. */
+  function brittle() {
+    const gate = deferred();
+    const task = defineTask({
+      name: 'brittle',
+      maxAttempts: 1,
+      run: async (ctx) => {
+        if (ctx.job.run === 1) throw new Error('no');
+        await gate.promise;
+        return 'mended';
+      },
+    });
+    return { gate, task };
+  }
+
+  test('a parent that is retried while its child runs again waits for the child', async () => {
+    const b = await bench(store);
+    const { gate, task } = brittle();
+    const parent = defineTask({ name: 'parent', run: (ctx) => ctx.children('c', [{ task }]) });
+    await b.work([parent, task]);
+    const id = await b.submit(parent);
+    expect((await b.ends(id)).state).toBe('FAILED');
+    const [child = ''] = await childrenOf(b, id);
+    await b.engine.jobs.retry(me, child);
+    await b.reaches(child, 'RUNNING');
+    await b.engine.jobs.retry(me, id);
+    await b.reaches(id, 'DEFERRED');
+    const { attempt } = await b.job(id);
+    gate.resolve();
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.result(id)).toEqual(['mended']);
+    expect((await b.job(id)).attempt).toBe(attempt + 1);
+  });
+
+  test('a child that runs again while its parent waits for people is waited for', async () => {
+    const b = await bench(store);
+    const { gate, task } = brittle();
+    const parent = defineTask({
+      name: 'parent',
+      run: async (ctx) => {
+        const children = ctx.children('c', [{ task }], { onFailure: 'return' });
+        await children;
+        await ctx.approval('go', { title: 'Go on?' });
+        return (await children).map((child) => child.state);
+      },
+    });
+    await b.work([parent, task]);
+    const id = await b.submit(parent);
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    const [child = ''] = await childrenOf(b, id);
+    await b.engine.jobs.retry(me, child);
+    await b.reaches(child, 'RUNNING');
+    await b.engine.approvals.decide({ ...me, actor: 'user:ada' }, { jobId: id, key: 'go' }, 'APPROVED', {});
+    await b.reaches(id, 'DEFERRED');
+    const { attempt } = await b.job(id);
+    gate.resolve();
+    expect((await b.ends(id)).attempt).toBe(attempt + 1);
+    expect(await b.result(id)).toEqual(['COMPLETED']);
+  });
+
+  test('children with equal keys are one job, and each place has its result', async () => {
+    const b = await bench(store);
+    const leaf = defineTask({ name: 'leaf', run: (_ctx, input: number) => input });
+    const parent = defineTask({
+      name: 'parent',
+      run: (ctx) =>
+        ctx.children('c', [
+          { task: leaf, input: 1, idempotencyKey: 'one' },
+          { task: leaf, input: 2 },
+          { task: leaf, input: 1, idempotencyKey: 'one' },
+        ]),
+    });
+    await b.work([parent, leaf]);
+    const id = await b.submit(parent);
+    expect((await b.ends(id)).state).toBe('COMPLETED');
+    expect(await b.result(id)).toEqual([1, 2, 1]);
+    expect(await childrenOf(b, id)).toHaveLength(2);
+  });
+
+  test.each(['by its key', 'by what it depends on'])(
+    'a circle %s is refused, and nobody waits for ever',
+    async (how) => {
+      const b = await bench(store);
+      const tasks: { top?: AnyTask } = {};
+      const leaf = defineTask({ name: 'leaf', run: () => 1 });
+      const middle = defineTask({
+        name: 'middle',
+        run: (ctx, above: string) =>
+          ctx.children('c', [
+            how === 'by its key'
+              ? { task: tasks.top as typeof leaf, idempotencyKey: 'TOP' }
+              : { task: leaf, dependsOn: [{ jobId: above }] },
+          ]),
+      });
+      const top = defineTask({ name: 'top', run: (ctx) => ctx.children('c', [{ task: middle, input: ctx.job.id }]) });
+      tasks.top = top;
+      await b.work([top, middle, leaf]);
+      const id = await b.submit(top, undefined, { idempotencyKey: 'TOP' });
+      expect((await b.ends(id)).state).toBe('FAILED');
+      const [child = ''] = await childrenOf(b, id);
+      const { error } = await b.job(child);
+      expect(error).toMatchObject({ retryable: false });
+      expect(error?.message).toContain(`jobs[0]`);
+      expect(error?.message).toContain(`${publicId('Job', id)}, which waits for this job`);
+      await b.engine.jobs.retry(me, id);
+      await eventually(async () => expect(await b.job(id)).toMatchObject({ state: 'FAILED', run: 2 }));
+    },
+  );
+
+  test('cancelSiblings leaves a job alone that stands for a key and is somebody else’s', async () => {
+    const b = await bench(store);
+    const gate = deferred();
+    const slow = defineTask({ name: 'slow', run: () => gate.promise.then(() => 'done') });
+    const { task } = brittle();
+    const parent = defineTask({
+      name: 'parent',
+      run: (ctx) =>
+        ctx.children('c', [{ task }, { task: slow, idempotencyKey: 'shared' }], { onFailure: 'cancelSiblings' }),
+    });
+    await b.work([parent, task, slow]);
+    const other = await b.submit(slow, undefined, { idempotencyKey: 'shared' });
+    await b.reaches(other, 'RUNNING');
+    const id = await b.submit(parent);
+    await b.reaches(id, 'DEFERRED');
+    const [child = ''] = await childrenOf(b, id);
+    await b.ends(child);
+    gate.resolve();
+    expect((await b.ends(other)).state).toBe('COMPLETED');
+    expect((await b.ends(id)).error?.code).toBe('CHILD_FAILED');
+  });
+});

@@ -15,14 +15,12 @@ import type { Waits } from './waits.ts';
 export interface ApprovalCall {
   key: string;
   options: ApprovalOptions<StandardSchemaV1 | undefined, 'fail' | 'reject' | 'approve', 'throw' | 'return'>;
-  /** For `notify`. */
-  idempotencyKey: string;
   publicUrl: string;
 }
 
 /** Gives the answer, or asks and suspends the attempt. The caller has checked the key. */
 export async function askForApproval(
-  { key, options, idempotencyKey, publicUrl }: ApprovalCall,
+  { key, options, publicUrl }: ApprovalCall,
   attempt: Attempt,
   writes: AttemptWrites,
   waits: Waits,
@@ -35,7 +33,8 @@ export async function askForApproval(
   if (notify && opened.state === 'OPEN') {
     const id = publicId('Approval', opened.id);
     const expiresAt = opened.expiresAt === null ? null : new Date(toIso(opened.expiresAt));
-    const step = { key: `notify:${key}`, idempotencyKey, options: undefined };
+    // By its id: a retry opens another approval of the same key, and people are to be told of that, too.
+    const step = { key: `notify:${id}`, idempotencyKey: id, options: undefined };
     await runStep(step, () => notify({ id, url: `${publicUrl}/approvals/${id}`, expiresAt }), attempt, writes);
   }
   const answer = opened.state === 'OPEN' ? undefined : await writes.reread(key);

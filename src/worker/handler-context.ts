@@ -131,8 +131,7 @@ class Context implements HandlerContext {
       this.#keys.use(key, 'APPROVAL');
       const { attempt, writes, publicUrl } = this.#parts;
       const call = { key, options: options as ApprovalCall['options'], publicUrl };
-      const notifyKey = this.idempotencyKey(`notify:${key}`);
-      return askForApproval({ ...call, idempotencyKey: notifyKey }, attempt, writes, this.#waits) as Promise<never>;
+      return askForApproval(call, attempt, writes, this.#waits) as Promise<never>;
     });
 
   readonly sleep: HandlerContext['sleep'] = (key, delay) =>

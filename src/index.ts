@@ -39,6 +39,7 @@ export {
   NonRetryableError,
   RetryLater,
   StepTimeoutError,
+  WaitInsideStepError,
 } from './core/handler-errors.ts';
 export type { Jsonify, JsonValue } from './core/json.ts';
 export type { Logger } from './core/log.ts';

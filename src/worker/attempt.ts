@@ -50,6 +50,7 @@ export class Attempt {
   #advancedAt = this.startedAt;
   #givenUp = false;
   readonly #whenGivenUp: (() => void)[] = [];
+  #suspended = false;
   #whenSuspended: ((wait: SuspendWait) => void) | null = null;
   /** Resolves when `cancelDelivered` was told to the store, or could not be. */
   cancelDelivery: Promise<void> | null = null;
@@ -129,9 +130,16 @@ export class Attempt {
     else this.#whenGivenUp.push(listener);
   }
 
+  /** Nothing that the handler calls from now on settles. */
+  get suspended(): boolean {
+    return this.#suspended;
+  }
+
   /** The handler waits, and nothing else of it is under way. Does nothing once the attempt is over. */
   suspend(wait: SuspendWait): void {
-    if (!this.#over) this.#whenSuspended?.(wait);
+    if (this.#over) return;
+    this.#suspended = true;
+    this.#whenSuspended?.(wait);
   }
 
   /** Calls `listener` when the handler waits for people, time or children. One listener. */

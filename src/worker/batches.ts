@@ -15,6 +15,7 @@ import {
   stateOf,
 } from './batch-state.ts';
 import type { BatchInfo, BatchOptions, BatchResult, BatchReturn } from './context.ts';
+import { insideStep } from './inside-step.ts';
 import { orAborted } from './timing.ts';
 
 /** The call as `ctx.batches` got it; `tx` is undefined when it does not want transactions. */
@@ -125,7 +126,8 @@ async function runPlain<V, C>(
   attempt: Attempt,
   writes: AttemptWrites,
 ): Promise<BatchState> {
-  const returned = await call.fn(batch.values, infoOf(batch, state, call, attempt, undefined));
+  const info = infoOf(batch, state, call, attempt, undefined);
+  const returned = await insideStep(attempt, () => call.fn(batch.values, info));
   const after = stateAfter(state, batch, failedItems(returned, batch.values.length), attempt.job.attempt);
   await writes.save(savingOf(after, call, writes));
   return after;

@@ -15,6 +15,7 @@ import { type BatchesCall, runBatches } from './batches.ts';
 import { stableKey, UsedKeys } from './checkpoint-key.ts';
 import { type JobSpec, outcomeOf, runChildren, submitOnce, submitWithin } from './children.ts';
 import type { HandlerContext, HandlerLog } from './context.ts';
+import { assertOutsideStep } from './inside-step.ts';
 import { assertOutsideTransaction } from './inside-transaction.ts';
 import type { LogBuffer } from './log-buffer.ts';
 import type { ProgressTrack } from './progress-flusher.ts';
@@ -127,7 +128,7 @@ class Context implements HandlerContext {
     });
 
   readonly approval: HandlerContext['approval'] = (key: string, options: object) =>
-    this.#call(() => {
+    this.#wait(() => {
       this.#keys.use(key, 'APPROVAL');
       const { attempt, writes, publicUrl } = this.#parts;
       const call = { key, options: options as ApprovalCall['options'], publicUrl };
@@ -135,14 +136,14 @@ class Context implements HandlerContext {
     });
 
   readonly sleep: HandlerContext['sleep'] = (key, delay) =>
-    this.#call(() => {
+    this.#wait(() => {
       this.#keys.use(key, 'SLEEP');
       const { attempt, writes } = this.#parts;
       return sleepDurably(key, delay, attempt.job, writes, this.#waits);
     });
 
   readonly children: HandlerContext['children'] = (key: string, specs: object, options: ChildrenOptions = {}) =>
-    this.#call(() => {
+    this.#wait(() => {
       this.#keys.use(key, 'CHILDREN');
       return runChildren(key, specs as JobSpec[], options, this.#parts.writes, this.#waits) as Promise<never>;
     });
@@ -207,10 +208,19 @@ class Context implements HandlerContext {
     return result;
   }
 
+  /** A call that may suspend the attempt. */
+  #wait<T>(work: () => Promise<T>): Promise<T> {
+    return this.#call(() => {
+      assertOutsideStep(this.#parts.attempt);
+      return work();
+    });
+  }
+
   async #checkedCall<T>(work: () => Promise<T>): Promise<T> {
     const { attempt } = this.#parts;
     assertOutsideTransaction();
-    attempt.assertWritable();
+    // A refusal would run the handler's catch and finally.
+    if (!attempt.suspended) attempt.assertWritable();
     return this.#waits.run(async () => {
       await attempt.assertOwned();
       return work();

@@ -12,6 +12,7 @@ import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import type { StepInfo, StepOptions } from './context.ts';
 import { hasBrand } from './error-record.ts';
+import { insideStep } from './inside-step.ts';
 import { after, wait } from './timing.ts';
 
 interface Limits {
@@ -30,7 +31,8 @@ export async function runStep<T>(
   const limits = parseLimits(step.key, step.options);
   const earlier = await writes.earlierOf(step.key, 'STEP');
   if (earlier) return earlier.data;
-  const value = await runWithRetry(step, fn, limits, attempt);
+  const marked = (s: StepInfo): Promise<T> => insideStep(attempt, () => fn(s));
+  const value = await runWithRetry(step, marked, limits, attempt);
   const data = writes.jsonText(value, `step ${JSON.stringify(step.key)}`);
   return (await writes.save({ key: step.key, kind: 'STEP', data })).data;
 }

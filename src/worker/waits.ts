@@ -12,8 +12,7 @@ export type Wait =
 const NEVER: Promise<never> = new Promise(() => {});
 
 const LONG_MS = 30_000;
-const HELD_UP =
-  'the handler waits, but a step, batch or transaction of it does not end, so it keeps its slot; a wait inside a step never returns';
+const HELD_UP = 'the handler waits, but a step, batch or transaction of it does not end, so it keeps its slot';
 
 /**
  * The calls of one attempt. Those that wait are parked; when nothing else of Waymark is under way, the attempt is suspended,

@@ -137,6 +137,15 @@ describe.each(databases())('a handler in a thread of its own, on $name', (store)
     expect(told).toHaveLength(1);
   });
 
+  test('may not wait inside a step', async () => {
+    const { state, error } = await b.ends(await b.submit(named('waits-in-step')));
+    expect({ state, code: error?.code, retryable: error?.retryable }).toEqual({
+      state: 'FAILED',
+      code: 'WAIT_INSIDE_STEP',
+      retryable: false,
+    });
+  });
+
   test('fails when people say no, and asks again when it is retried', async () => {
     const id = await b.submit(named('rejected'));
     await b.reaches(id, 'WAITING_FOR_REVIEW');

@@ -1,0 +1,25 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { WaitInsideStepError } from '../core/handler-errors.ts';
+
+// Of whom: a job that is submitted inside a step may be run in its context, and may wait.
+const mark = new AsyncLocalStorage<{ owner: object; open: boolean }>();
+let open = 0;
+
+/** Runs the user's part of a step or batch of `owner`, an attempt; its waits are refused inside it. */
+export async function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<T> {
+  const here = { owner, open: true };
+  open++;
+  try {
+    return await mark.run(here, fn);
+  } finally {
+    here.open = false;
+    // As in db/inside-transaction.ts: following every promise is dear.
+    if (--open === 0) mark.disable();
+  }
+}
+
+/** @throws WaitInsideStepError before anything was done: the step would wait for the call, and the call for the step */
+export function assertOutsideStep(owner: object): void {
+  const here = mark.getStore();
+  if (here?.open && here.owner === owner) throw new WaitInsideStepError();
+}

@@ -1,20 +1,18 @@
-import { type ApprovalAnswer, type ExpiryPolicy, MAX_APPROVAL } from '../core/approval.ts';
-import { durationMs } from '../core/duration.ts';
+import type { ApprovalAnswer } from '../core/approval.ts';
 import { ApprovalRejectedError, NonRetryableError } from '../core/handler-errors.ts';
 import { publicId } from '../core/ids.ts';
 import { toIso } from '../core/job.ts';
-import { textProblem } from '../core/json.ts';
-import { jsonSchemaOf, type StandardSchemaV1, validateWith } from '../core/standard-schema.ts';
-import type { ApprovalOpening } from '../engine/types.ts';
+import { type StandardSchemaV1, validateWith } from '../core/standard-schema.ts';
+import { openingOf } from './approval-opening.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import { runStep } from './steps.ts';
-import type { ApprovalOptions, Approved, Rejected } from './wait-types.ts';
+import type { AnyApprovalOptions, Approved, Rejected } from './wait-types.ts';
 import type { Waits } from './waits.ts';
 
 export interface ApprovalCall {
   key: string;
-  options: ApprovalOptions<StandardSchemaV1 | undefined, 'fail' | 'reject' | 'approve', 'throw' | 'return'>;
+  options: AnyApprovalOptions;
   publicUrl: string;
 }
 
@@ -45,7 +43,7 @@ export async function askForApproval(
 async function answered(
   key: string,
   answer: ApprovalAnswer,
-  { schema, onReject }: ApprovalCall['options'],
+  { schema, onReject }: AnyApprovalOptions,
 ): Promise<Approved<unknown> | Rejected> {
   const { decision, expired, comment, by } = answer;
   const more = { expired, comment, by, at: new Date(answer.at), decisions: answer.decisions.map(withDate) };
@@ -74,50 +72,4 @@ async function parsed(key: string, schema: StandardSchemaV1 | undefined, data: u
 
 function withDate<T extends { at: string }>(decision: T): Omit<T, 'at'> & { at: Date } {
   return { ...decision, at: new Date(decision.at) };
-}
-
-const POLICIES: Record<string, ExpiryPolicy> = { fail: 'FAIL', reject: 'REJECT', approve: 'APPROVE' };
-
-/** @throws NonRetryableError (code INVALID_OPTION) that names the option and its rule */
-function openingOf(key: string, o: ApprovalCall['options']): Omit<ApprovalOpening, 'jobId' | 'attempt'> {
-  const bad = (rule: string): never => {
-    throw new NonRetryableError(`approval ${JSON.stringify(key)}: ${rule}`, { code: 'INVALID_OPTION' });
-  };
-  const text = (name: string, value: unknown, max: number): void => {
-    if (typeof value !== 'string' || value.length > max) bad(`${name} must be a text of at most ${max} characters`);
-    const problem = textProblem(value as string);
-    if (problem) bad(`${name} ${problem}`);
-  };
-  text('title', o.title, MAX_APPROVAL.title);
-  if (o.title === '') bad('title must not be empty');
-  if (o.body !== undefined) text('body', o.body, MAX_APPROVAL.body);
-  const approvers = [...new Set(o.approvers ?? [])];
-  if (approvers.length > MAX_APPROVAL.approvers) bad(`approvers must not be more than ${MAX_APPROVAL.approvers}`);
-  for (const approver of approvers) text('an approver', approver, MAX_APPROVAL.title);
-  const required = o.requiredApprovals ?? 1;
-  if (!Number.isInteger(required) || required < 1 || required > MAX_APPROVAL.required) {
-    bad(`requiredApprovals must be an integer from 1 to ${MAX_APPROVAL.required}`);
-  }
-  if (approvers.length > 0 && !approvers.some((a) => a.startsWith('group:')) && required > approvers.length) {
-    bad(`requiredApprovals is ${required}, but there are only ${approvers.length} approvers`);
-  }
-  const onExpire = POLICIES[o.onExpire ?? 'fail'] ?? bad('onExpire must be "fail", "reject" or "approve"');
-  if (o.onExpire !== undefined && o.expiresIn === undefined) bad('onExpire needs expiresIn');
-  let expiresInMs: number | null = null;
-  try {
-    if (o.expiresIn !== undefined) expiresInMs = durationMs(o.expiresIn, 'expiresIn');
-  } catch (error) {
-    bad((error as Error).message);
-  }
-  return {
-    key,
-    title: o.title,
-    body: o.body ?? null,
-    schema: jsonSchemaOf(o.schema, 'input'),
-    approvers,
-    requiredApprovals: required,
-    allowSubmitter: o.allowSubmitter ?? true,
-    onExpire: onExpire as ExpiryPolicy,
-    expiresInMs,
-  };
 }

@@ -7,7 +7,7 @@ import type { AnyTask } from '../core/task.ts';
 import type { UserDb, UserTx } from '../db/types.ts';
 import type { SubmitJobOptions } from '../engine/submit-options.ts';
 import type { ClaimedJob, LogWrite } from '../engine/types.ts';
-import { type ApprovalCall, askForApproval } from './approval.ts';
+import { askForApproval } from './approval.ts';
 import { createArtifactCalls } from './artifacts.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
@@ -22,7 +22,7 @@ import type { ProgressTrack } from './progress-flusher.ts';
 import { sleepDurably } from './sleep.ts';
 import { runStep } from './steps.ts';
 import { createValueCheckpoints } from './value-checkpoints.ts';
-import type { ChildrenOptions } from './wait-types.ts';
+import type { AnyApprovalOptions, ChildrenOptions } from './wait-types.ts';
 import { Waits } from './waits.ts';
 
 /** What a context is made of. */
@@ -131,7 +131,7 @@ class Context implements HandlerContext {
     this.#wait(() => {
       this.#keys.use(key, 'APPROVAL');
       const { attempt, writes, publicUrl } = this.#parts;
-      const call = { key, options: options as ApprovalCall['options'], publicUrl };
+      const call = { key, options: options as AnyApprovalOptions, publicUrl };
       return askForApproval(call, attempt, writes, this.#waits) as Promise<never>;
     });
 

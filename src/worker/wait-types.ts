@@ -32,6 +32,12 @@ export interface ApprovalOptions<
   notify?: (approval: { id: string; url: string; expiresAt: Date | null }) => Promise<void> | void;
 }
 
+export type AnyApprovalOptions = ApprovalOptions<
+  StandardSchemaV1 | undefined,
+  'fail' | 'reject' | 'approve',
+  'throw' | 'return'
+>;
+
 /** One person's vote. */
 export interface ApprovalDecision {
   by: string;

@@ -65,7 +65,10 @@ async function parsed(key: string, schema: StandardSchemaV1 | undefined, data: u
   const result = await validateWith(schema, data ?? undefined, 'data');
   if (result.ok) return result.value;
   const issues = result.issues.map((issue) => `${issue.path}: ${issue.message}`).join('; ');
-  throw new NonRetryableError(`the data of approval ${JSON.stringify(key)} is not what its schema wants: ${issues}`, {
+  const name = JSON.stringify(key);
+  // The answer was granted by the form, so that a plain retry keeps it and fails alike.
+  const advice = `retry the job from the checkpoint ${name} to ask again`;
+  throw new NonRetryableError(`the data of approval ${name} is not what its schema wants (${advice}): ${issues}`, {
     code: 'INVALID_APPROVAL_DATA',
   });
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { defineTask } from '../../src/worker/define-task.ts';
 import { databases } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,6 +27,28 @@ describe.each(databases())('what approvals ask, on $name', (store) => {
     expect((await b.ends(id)).state).toBe('COMPLETED');
     await eventually(() => expect(new Set(told).size).toBe(2));
     expect(told).toHaveLength(2);
+  });
+
+  test('data that the form lets through and the schema refuses fails the job, and a retry from its key asks again', async () => {
+    const b = await bench(store);
+    const schema = z.object({ n: z.number().refine((n) => n > 5, 'too small') });
+    const task = defineTask({
+      name: 'refined',
+      run: async (ctx) => (await ctx.approval('x', { title: 'X', schema })).data,
+    });
+    await b.work([task]);
+    const id = await b.submit(task);
+    const answer = async (n: number) => {
+      await b.reaches(id, 'WAITING_FOR_REVIEW');
+      await b.engine.approvals.decide(ada, { jobId: id, key: null }, 'APPROVED', { data: { n } });
+      return b.ends(id);
+    };
+    const { state, error } = await answer(1);
+    expect({ state, code: error?.code }).toEqual({ state: 'FAILED', code: 'INVALID_APPROVAL_DATA' });
+    expect(error?.message).toMatch(/retry the job from the checkpoint "x" to ask again\): data\.n: too small/);
+    await b.engine.jobs.retry(me, id, { fromCheckpoint: 'x' });
+    expect((await answer(7)).state).toBe('COMPLETED');
+    expect(await b.result(id)).toEqual({ n: 7 });
   });
 
   const bad: [rule: string, options: unknown][] = [

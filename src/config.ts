@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CALLER_RULE, isCaller } from './core/actor.ts';
 import { formatDuration, parseDuration } from './core/duration.ts';
 import { InvalidSettings } from './core/errors.ts';
 import { S3_SCHEMA, type S3Settings, s3Of, s3Problems } from './s3-settings.ts';
@@ -134,10 +135,7 @@ const SCHEMA = z.object({
   }),
   WAYMARK_URL: url(['http', 'https']),
   WAYMARK_TOKEN: visible().nullable(),
-  WAYMARK_ACTOR: z
-    .string()
-    .regex(/^[A-Za-z0-9][\w.@:/+-]{0,99}$/, 'must be 1 to 100 letters, digits or . _ - @ : / + such as "user:ada"')
-    .nullable(),
+  WAYMARK_ACTOR: z.string().refine(isCaller, CALLER_RULE).nullable(),
   WAYMARK_PUBLIC_URL: url(['http', 'https']).nullable(),
   LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`),
 } satisfies Record<SettingName, z.ZodType>);

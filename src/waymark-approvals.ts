@@ -1,6 +1,7 @@
 import { type ApprovalSnapshot, approvalSnapshotOf } from './approval-snapshot.ts';
+import { ACTOR_RULE, isActor } from './core/actor.ts';
 import type { Verdict } from './core/approval.ts';
-import { NotFound } from './core/errors.ts';
+import { InvalidInput, NotFound } from './core/errors.ts';
 import { parseId, publicId } from './core/ids.ts';
 import { decisionsOf } from './db/reads/approvals.ts';
 import { jobById } from './db/reads/job-row.ts';
@@ -36,8 +37,8 @@ export interface WaymarkApprovals {
   /**
    * Says yes to what a job asks, for the person that `as` names; the job goes on when enough different people have. `id`:
    * the approval's (`apr_…`), or the job's. A second call for the same person answers alike.
-   * @throws InvalidId, NotFound, NotWaiting, AlreadyDecided, StaleApproval, NotAllowed, InvalidInput (the form, or a `key`
-   *   that is needed)
+   * @throws InvalidId, NotFound, NotWaiting, AlreadyDecided, StaleApproval, NotAllowed, InvalidInput (the form, a `key`
+   *   that is needed, or an `as` that is no actor)
    */
   approve(id: string, options?: DecideOptions): Promise<DecideResult>;
   /** Says no, which decides at once. @throws as `approve` */
@@ -51,6 +52,8 @@ export function createWaymarkApprovals(
 ): WaymarkApprovals {
   async function decide(id: string, verdict: Verdict, options: DecideOptions): Promise<DecideResult> {
     const { key = null, as: actor = caller.actor, groups, ...said } = options;
+    // A group that names itself would be taken for the person whom an approval asks.
+    if (!isActor(actor)) throw new InvalidInput([{ path: 'as', message: ACTOR_RULE }]);
     const isApproval = id.startsWith('apr_');
     const which = isApproval ? { approvalId: parseId('Approval', id) } : { jobId: parseId('Job', id), key };
     const person = { tenant: caller.tenant, actor, ...(groups ? { groups } : {}) };

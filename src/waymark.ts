@@ -1,6 +1,7 @@
 import { type Config, configFromProcess, listenOn, type SettingOptions } from './config.ts';
+import { ACTOR_RULE, isActor } from './core/actor.ts';
 import { durationMs } from './core/duration.ts';
-import { InvalidInput } from './core/errors.ts';
+import { InvalidInput, InvalidSettings } from './core/errors.ts';
 import { parseId } from './core/ids.ts';
 import { DEFAULT_TENANT, type JobRow, LOCAL_ACTOR } from './core/job.ts';
 import { type Logger, silentLogger } from './core/log.ts';
@@ -103,6 +104,7 @@ export interface Waymark extends WaymarkGraphs, WaymarkApprovals, WaymarkSchedul
  */
 export async function createWaymark(options: WaymarkOptions = {}): Promise<Waymark> {
   const { actor = LOCAL_ACTOR, log = silentLogger, setup, ...settings } = options;
+  if (!isActor(actor)) throw new InvalidSettings([`actor=${JSON.stringify(actor)} ${ACTOR_RULE}`]);
   const config = configFromProcess(settings);
   for (const warning of config.warnings) log.warn({}, warning);
   const foundation = await openFoundation(config, { log, setup });

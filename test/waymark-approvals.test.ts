@@ -54,6 +54,10 @@ test('a back end says yes and no for its people', async () => {
   await expect(waymark.approve(id, { data })).rejects.toThrow(NotAllowed);
   await expect(waymark.approve(id, { data, as: 'user:eve', groups: ['writers'] })).rejects.toThrow(NotAllowed);
   await expect(waymark.approve(id, { as: 'user:ada' })).rejects.toThrow(InvalidInput);
+  for (const as of ['group:editors', 'ada', 'user:']) {
+    await expect(waymark.approve(id, { data, as })).rejects.toThrow(/^as: must be user:NAME/);
+    await expect(createWaymark({ actor: as, dataDir: 'memory://' })).rejects.toThrow(/actor=.* must be user:NAME/);
+  }
   await expect(waymark.approve(id, { data, as: 'user:ada', digest: 'old' })).rejects.toThrow(StaleApproval);
   const decided = await waymark.approve(id, {
     data,

@@ -10,12 +10,13 @@ import {
   NoSchemaIntrospectionCustomRule,
 } from 'graphql';
 import { createYoga, isAsyncIterable } from 'graphql-yoga';
+import { CALLER_RULE } from '../core/actor.ts';
 import type { Logger } from '../core/log.ts';
 import { AttendedReads } from '../schema/attended-reads.ts';
 import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
 import { schema } from '../schema/index.ts';
 import { DEFAULT_LIMITS, type OperationLimits, tooComplex } from '../schema/limits.ts';
-import { ACTOR_HEADER, ACTOR_RULE, viewerOf } from './actor.ts';
+import { ACTOR_HEADER, viewerOf } from './actor.ts';
 import { documentCaches } from './document-cache.ts';
 import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
 import { createMask, withoutInternals } from './masking.ts';
@@ -107,7 +108,7 @@ export function createGraphQL(options: GraphQLOptions) {
           reads.for(() => request?.signal),
           options.baseUrl(request?.url),
         );
-      throw new GraphQLError(`${ACTOR_HEADER} ${ACTOR_RULE}`, {
+      throw new GraphQLError(`${ACTOR_HEADER} ${CALLER_RULE}`, {
         extensions: { code: 'BAD_USER_INPUT', argument: ACTOR_HEADER, http: { status: 400 } },
       });
     },

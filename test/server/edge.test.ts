@@ -234,11 +234,27 @@ describe.each(databases())('the HTTP edge on $name', ({ open }) => {
     expect((await service.post(queries[2] ?? '')).errors?.[0]?.message).toMatch(/Did you mean "jobs"/);
   });
 
-  test('who asks is checked', async () => {
-    for (const actor of ['system:expiry', 'a b', 'x'.repeat(101), '"', 'ü']) {
+  test('who asks is user:NAME or key:NAME; groups and the service itself cannot ask', async () => {
+    const wrong = [
+      'system:expiry',
+      'group:editors',
+      'ada',
+      'user:',
+      'user: a',
+      'a b',
+      `user:${'x'.repeat(96)}`,
+      '"',
+      'ü',
+    ];
+    for (const actor of wrong) {
       const { status, errors } = await service.post('{ viewer { actor } }', {}, { 'x-waymark-actor': actor });
       expect(status).toBe(400);
       expect(errors?.[0]?.extensions).toEqual({ code: 'BAD_USER_INPUT', argument: 'x-waymark-actor' });
+      expect(errors?.[0]?.message).toMatch(/^x-waymark-actor must be user:NAME or key:NAME/);
+    }
+    for (const actor of ['user:ada', 'key:ci/nightly']) {
+      const { data } = await service.post('{ viewer { actor } }', {}, { 'x-waymark-actor': actor });
+      expect(data.viewer.actor).toBe(actor);
     }
   });
 

@@ -231,10 +231,12 @@ describe.each(databases())('GraphQL over WebSocket on $name', ({ open }) => {
 
     test('who says nothing: 4408, who is nobody: 4403, who speaks another protocol: 4406', async () => {
       expect(await new SocketClient(service.url).closed).toMatchObject({ code: 4408 });
-      const nobody = new SocketClient(service.url);
-      await once(nobody.socket, 'open');
-      nobody.send({ type: 'connection_init', payload: { 'x-waymark-actor': 'system:x' } });
-      expect(await nobody.closed).toMatchObject({ code: 4403 });
+      for (const actor of ['system:x', 'group:editors', 'ada']) {
+        const nobody = new SocketClient(service.url);
+        await once(nobody.socket, 'open');
+        nobody.send({ type: 'connection_init', payload: { 'x-waymark-actor': actor } });
+        expect(await nobody.closed).toMatchObject({ code: 4403 });
+      }
       const other = new SocketClient(service.url, { protocol: 'graphql-ws' });
       expect((await other.closed).code).toBe(1006);
     });

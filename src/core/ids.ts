@@ -52,7 +52,10 @@ export function publicId(kind: IdKind, uuid: string): string {
  */
 export function parseId(kind: IdKind, id: string, path?: string): string {
   const parsed = parseAnyId(id, path);
-  if (parsed.kind !== kind) throw new InvalidId(id, `is not the id of a ${kind} (${ID_PREFIXES[kind]}_…)`, path);
+  if (parsed.kind !== kind) {
+    const article = /^[AEIOU]/.test(kind) ? 'an' : 'a';
+    throw new InvalidId(id, `is not the id of ${article} ${kind} (${ID_PREFIXES[kind]}_…)`, path);
+  }
   return parsed.uuid;
 }
 

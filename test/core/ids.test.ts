@@ -27,6 +27,7 @@ describe('ids', () => {
 
   test('an id of another kind is refused, and the rule is named', () => {
     expect(() => parseId('Job', publicId('Worker', newUuid()))).toThrow(/is not the id of a Job/);
+    expect(() => parseId('Approval', publicId('Job', newUuid()))).toThrow(/is not the id of an Approval/);
   });
 
   test('no text that is not an id is taken for one', () => {

@@ -76,6 +76,19 @@ describe.each(databases())('dependencies on $name', ({ open }) => {
     await b.becomes(d, 'CANCELED');
   });
 
+  test('the reasons of a chain that comes after the end do not grow, and each names the job before it', async () => {
+    const b = await setUp();
+    let last = await b.submit({ title: 'n0' });
+    await b.engine.jobs.cancel(me, last, { reason: 'wrong file' });
+    for (let i = 1; i < 12; i++) {
+      last = await b.submit({ title: `n${i}`, ...b.after(last) });
+      await b.becomes(last, 'CANCELED');
+      const reason = (await b.row(last)).cancel_reason as string;
+      expect(reason).toMatch(new RegExp(`^it depends on n${i - 1} \\(job_.*which was canceled: `));
+      expect(reason.length).toBeLessThan(400);
+    }
+  });
+
   test('an unknown upstream job is refused, and nothing is written', async () => {
     const b = await setUp();
     await expect(b.submit(b.after(newUuid()))).rejects.toThrow(NotFound);

@@ -98,7 +98,7 @@ x as materialized (
   select distinct on (f.id) f.id, f.by, f.policy, f.cause from f order by f.id, f.policy desc, f.by
 )
 select x.id, x.by, x.policy, x.cause, coalesce(j.node_name, j.title, j.task) as "byName",
-       case when u.state = 'FAILED' then left(u.error ->> 'message', 300) else u.cancel_reason end as "byWhy"
+       left(case when u.state = 'FAILED' then u.error ->> 'message' else u.cancel_reason end, 300) as "byWhy"
 from x
 cross join lateral (select j.node_name, j.title, j.task from waymark.jobs j where j.id = x.by offset 0) j
 cross join lateral (select u.state, u.error, u.cancel_reason from waymark.job_states u where u.id = x.by offset 0) u`;

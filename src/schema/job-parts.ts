@@ -88,15 +88,19 @@ export const Cancellation = builder.objectRef<JobRow>('Cancellation').implement(
   fields: (t) => ({
     requestedAt: t.field({
       type: 'DateTime',
-      description: 'When somebody asked for it.',
-      resolve: (job) => job.cancelRequestedAt ?? job.changedAt,
+      description: 'When somebody asked for it, or what it depends on did not complete.',
+      resolve: (job) => job.cancelRequestedAt ?? job.finishedAt ?? job.changedAt,
     }),
     requestedBy: t.string({
       nullable: true,
-      description: 'Who asked: an actor such as `user:ada`.',
+      description: 'Who asked: an actor such as `user:ada`; null when nobody did.',
       resolve: (job) => job.cancelRequestedBy,
     }),
-    reason: t.string({ nullable: true, description: 'Why, as given.', resolve: (job) => job.cancelReason }),
+    reason: t.string({
+      nullable: true,
+      description: 'Why, as given; names the job that it depends on when that is why.',
+      resolve: (job) => job.cancelReason,
+    }),
     deliveredAt: t.field({
       type: 'DateTime',
       nullable: true,
@@ -107,7 +111,8 @@ export const Cancellation = builder.objectRef<JobRow>('Cancellation').implement(
       type: 'DateTime',
       nullable: true,
       description: 'When the job became CANCELED; stays null when the handler completed all the same.',
-      resolve: (job) => job.cancelStoppedAt,
+      // Nobody was asked to stop a job that never ran: it was canceled at once.
+      resolve: (job) => job.cancelStoppedAt ?? (job.cancelRequestedAt === null ? job.finishedAt : null),
     }),
     forced: t.boolean({
       description: 'Whether the handler had to be given up past the grace time.',

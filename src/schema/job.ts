@@ -171,8 +171,8 @@ Job.implement({
     cancellation: t.field({
       type: Cancellation,
       nullable: true,
-      description: 'The ladder of a cancel, once requested in this run.',
-      resolve: (job) => (job.cancelRequestedAt === null ? null : job),
+      description: 'The ladder of a cancel, once requested in this run, or what canceled it: a job that it depends on.',
+      resolve: (job) => (job.cancelRequestedAt === null && job.state !== 'CANCELED' ? null : job),
     }),
     waitingOn: t.field({
       type: WaitingOn,

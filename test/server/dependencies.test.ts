@@ -188,6 +188,19 @@ describe.each(databases())('jobs that wait for others by GraphQL on $name', ({ o
     expect((await ask(events, { id: d })).job.events.nodes).toEqual([
       { reason: `it depends on extract (${x}), which failed: disk full` },
     ]);
+    const ladder = `query ($id: ID!) { job(id: $id) { finishedAt error { code }
+      cancellation { requestedAt requestedBy reason deliveredAt stoppedAt forced } } }`;
+    const { cancellation, finishedAt, error } = (await ask(ladder, { id: d })).job;
+    expect(error).toBeNull();
+    expect(cancellation).toEqual({
+      requestedAt: finishedAt,
+      requestedBy: null,
+      reason: `it depends on extract (${x}), which failed: disk full`,
+      deliveredAt: null,
+      stoppedAt: finishedAt,
+      forced: false,
+    });
+    expect((await ask(ladder, { id: x })).job.cancellation).toBeNull();
 
     const parent = await make();
     const links = { parentId: parseId('Job', parent) };

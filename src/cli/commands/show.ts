@@ -46,15 +46,18 @@ function facts(job: Job, { parent, graph }: JobDetails): string[][] {
     ['started', job.startedAt],
     ['finished', job.finishedAt],
     ['waiting on', job.waitingOn?.detail],
-    [
-      'cancellation',
-      job.cancellation && `requested ${job.cancellation.requestedAt} by ${job.cancellation.requestedBy}`,
-    ],
+    ['cancellation', job.cancellation && cancellationOf(job.cancellation)],
     ['error', job.error && `${job.error.code}: ${job.error.message}`],
     ['input', job.input == null ? null : JSON.stringify(job.input)],
     ['result', job.state === 'COMPLETED' ? JSON.stringify(job.result) : null],
   ];
   return rows.filter(([, value]) => value != null).map(([name, value]) => [name, String(value)]);
+}
+
+/** A job that was canceled because of another has no one who asked, but says which. */
+function cancellationOf({ requestedAt, requestedBy, reason }: NonNullable<Job['cancellation']>): string {
+  if (requestedBy === null && reason !== null) return `at ${requestedAt}: ${reason}`;
+  return `requested ${requestedAt} by ${requestedBy}${reason === null ? '' : `: ${reason}`}`;
 }
 
 const named = ({ id, title }: OtherJob): string => `${id} ${title}`;

@@ -23,7 +23,7 @@ export const queueStarts = waymark.table(
   (t) => [index('queue_starts_at').on(t.queue, t.at)],
 );
 
-/** The job of each concurrency key that goes first; whoever comes meanwhile is blocked. */
+/** The job of each concurrency key that goes first; whoever comes meanwhile, or has done with waiting for others, is blocked. */
 export const concurrencyKeys = waymark.table(
   'concurrency_keys',
   { tenant: text('tenant').notNull(), key: text('key').notNull(), headJobId: uuid('head_job_id').notNull() },

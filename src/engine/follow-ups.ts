@@ -2,7 +2,7 @@ import { publicId } from '../core/ids.ts';
 import { isTerminal } from '../core/state.ts';
 import type { ChangeRow } from '../db/changes.ts';
 import { cascadeOf, withdrawApprovals } from '../db/follow-ups/children.ts';
-import { passKeysOn, type UntoldRow } from '../db/follow-ups/concurrency.ts';
+import { passKeysOn, takeTurns, type UntoldRow } from '../db/follow-ups/concurrency.ts';
 import { type DownstreamRow, downstreamOf, endDeferred, readyJobs, satisfyEdges } from '../db/follow-ups/dependants.ts';
 import { reviveJobs } from '../db/follow-ups/revive.ts';
 import {
@@ -111,6 +111,9 @@ export function createFollowUps(
       if (down.length > 0) told.rows.push(...(await endDeferred(tx, down.map(endOf))));
       await cascade(tx, ended, locked, told);
       told.withdrawn.push(...(await withdrawApprovals(tx, ended)));
+    }
+    if (ready.size > 0) await takeTurns(tx, ended, [...ready]);
+    if (ended.length > 0) {
       const keys = await passKeysOn(tx, ended, new Set(locked));
       told.unblocked.push(...keys.unblocked);
       for (const id of keys.left) left.add(id);

@@ -148,23 +148,35 @@ export function createFromHandler(
   };
 }
 
-/** A parent would wait for ever for children that stand for, or depend on, what waits for it. */
+/**
+ * A parent would wait for ever for children that stand for, or depend on, what waits for it, or that come behind it for
+ * their concurrency key.
+ */
 async function refuseCircles(
   tx: Executor,
   parentId: string,
   placed: readonly PlacedJob[],
   ids: readonly string[],
 ): Promise<void> {
-  const needed = placed.map(({ job }, i) => [
-    ...(ids[i] === undefined || ids[i] === job.id ? [] : [ids[i]]),
-    ...(job.links?.dependsOn ?? []).map((upstream) => upstream.upstreamId),
-  ]);
-  const waiting = await waitersAmong(tx, parentId, needed.flat());
-  const i = needed.findIndex((others) => others.some((id) => waiting.has(id)));
-  if (i < 0) return;
-  const other = needed[i]?.find((id) => waiting.has(id)) ?? parentId;
-  const what = other === ids[i] ? 'stands by its key for' : 'depends on';
-  const which =
-    other === parentId ? 'the job that waits for it' : `${publicId('Job', other)}, which waits for this job`;
-  throw new InvalidInput([{ path: `jobs[${i}]`, message: `${what} ${which}` }]);
+  const standsFor = (i: number) => (ids[i] === placed[i]?.job.id ? undefined : ids[i]);
+  const upstreams = placed.map(({ job }) => (job.links?.dependsOn ?? []).map((upstream) => upstream.upstreamId));
+  const waiters = await waitersAmong(tx, parentId, {
+    ids: [...ids.filter((_, i) => standsFor(i) !== undefined), ...upstreams.flat()],
+    keys: placed.flatMap(({ job }) => job.concurrencyKey ?? []),
+  });
+  for (const [i, { job }] of placed.entries()) {
+    for (const { id, concurrencyKey } of waiters) {
+      const what =
+        id === standsFor(i)
+          ? 'stands by its key for'
+          : upstreams[i]?.includes(id)
+            ? 'depends on'
+            : concurrencyKey !== null && concurrencyKey === job.concurrencyKey
+              ? 'has the concurrencyKey of'
+              : null;
+      if (what === null) continue;
+      const which = id === parentId ? 'the job that waits for it' : `${publicId('Job', id)}, which waits for this job`;
+      throw new InvalidInput([{ path: `jobs[${i}]`, message: `${what} ${which}` }]);
+    }
+  }
 }

@@ -202,4 +202,52 @@ describe.each(databases())('dependencies on $name', ({ open }) => {
     await b.finish(d);
     expect(await b.state(d)).toBe('COMPLETED');
   });
+
+  test('a job that depends on others gets in line for its concurrency key when they are done', async () => {
+    const b = await setUp();
+    const names = ['before', 'after'] as const;
+    // Whichever is named first: what is upstream is never behind what waits for it.
+    for (const order of [names, [...names].reverse()]) {
+      const nodes = {
+        before: { name: 'before', job: { task: 'echo', concurrencyKey: 'k' } },
+        after: { name: 'after', job: { task: 'echo', concurrencyKey: 'k' }, dependsOn: [{ node: 'before' }] },
+      };
+      const { jobs } = await b.engine.graphs.submitGraph(me, { title: 'g', nodes: order.map((name) => nodes[name]) });
+      const [before = '', after = ''] = names.map((name) => jobs.get(name));
+      await b.finish(before);
+      await b.becomes(after, 'QUEUED');
+      await b.finish(after);
+      await eventually(async () => expect(await b.followUps()).toBe(0));
+    }
+    const keys = await b.database.read.query('select 1 from waymark.concurrency_keys');
+    expect(keys).toEqual([]);
+  });
+
+  test('a retried job is not behind what depends on it for their concurrency key', async () => {
+    const b = await setUp();
+    const [u, v] = [await b.submit({ concurrencyKey: 'k' }), await b.submit()];
+    const w = await b.submit({ ...b.after([u, 'CONTINUE'], v), concurrencyKey: 'k' });
+    await b.finish(u, 'fail');
+    await b.engine.jobs.retry(me, u);
+    await b.finish(u);
+    await b.finish(v);
+    await b.becomes(w, 'QUEUED');
+    await b.finish(w);
+    expect(await b.state(w)).toBe('COMPLETED');
+  });
+
+  test('two that get ready by the end of a job go one after the other for the key that it had', async () => {
+    const b = await setUp();
+    const x = await b.submit({ concurrencyKey: 'k' });
+    const [y, z] = [
+      await b.submit({ ...b.after(x), concurrencyKey: 'k' }),
+      await b.submit({ ...b.after(x), concurrencyKey: 'k' }),
+    ];
+    await b.finish(x);
+    await b.becomes(z, 'QUEUED');
+    expect((await b.claim()).map((job) => job.id)).toEqual([y]);
+    await b.finish(y);
+    await b.finish(z);
+    expect(await b.state(z)).toBe('COMPLETED');
+  });
 });

@@ -145,4 +145,25 @@ describe.each(databases())('children, on $name', (store) => {
     expect((await b.ends(other)).state).toBe('COMPLETED');
     expect((await b.ends(id)).error?.code).toBe('CHILD_FAILED');
   });
+
+  test('a child with the concurrency key of a job that waits for it is refused', async () => {
+    const b = await bench(store);
+    const leaf = defineTask({ name: 'leaf', run: () => 1 });
+    const middle = defineTask({
+      name: 'middle',
+      run: (ctx) => ctx.children('c', [{ task: leaf, concurrencyKey: 'k' }]),
+    });
+    const top = defineTask({ name: 'top', run: (ctx) => ctx.children('c', [{ task: middle }]) });
+    await b.work([top, middle, leaf]);
+    const [direct, above] = [
+      await b.submit(middle, undefined, { concurrencyKey: 'k' }),
+      await b.submit(top, undefined, { concurrencyKey: 'k' }),
+    ];
+    expect((await b.ends(direct)).error?.message).toContain(
+      'jobs[0]: has the concurrencyKey of the job that waits for it',
+    );
+    expect((await b.ends(above)).state).toBe('FAILED');
+    const [child = ''] = await childrenOf(b, above);
+    expect((await b.job(child)).error?.message).toContain('has the concurrencyKey of job_');
+  });
 });

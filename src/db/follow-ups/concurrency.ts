@@ -1,6 +1,45 @@
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
+/** Of a job `s`: it is DEFERRED, and what it waits for is there. */
+export const WAITS_NO_MORE = `
+s.state = 'DEFERRED' and not exists (
+  select 1 from waymark.job_dependencies d
+  where d.job_id = s.id and d.satisfied_at is null
+    and d.kind = case s.waiting_kind when 'CHILDREN' then 'CHILD' else 'DEPENDENCY' end)`;
+
+// The keys of the ended jobs are locked along, so that all locks on keys are taken in one order.
+const TAKE_TURNS = `
+with l as materialized (
+  select s.id, s.tenant, s.concurrency_key as key from waymark.job_states s
+  where s.id = any($2::uuid[]) and s.concurrency_key is not null and s.waiting_kind = 'DEPENDENCIES' and ${WAITS_NO_MORE}
+),
+e as materialized (
+  select k.head_job_id as id, k.tenant, k.key
+  from waymark.job_states s join waymark.concurrency_keys k
+    on k.tenant = s.tenant and k.key = s.concurrency_key and k.head_job_id = s.id
+  where s.id = any($1::uuid[]) and s.finished_at is not null
+),
+h as (
+  insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
+  select distinct on (x.tenant, x.key) x.tenant, x.key, x.id
+  from (select * from l union all select * from e) x
+  order by x.tenant, x.key, x.id
+  on conflict (tenant, key) do update set head_job_id = k.head_job_id
+  returning k.tenant, k.key, k.head_job_id
+)
+update waymark.job_states s set blocked = true
+from l join h on h.tenant = l.tenant and h.key = l.key
+where s.id = l.id and h.head_job_id <> l.id`;
+
+/**
+ * Those of these locked jobs that have done with waiting for others get their turn for their concurrency keys: they go first,
+ * or are behind whoever does. Before the keys of `ended` are passed on.
+ */
+export async function takeTurns(tx: Executor, ended: readonly string[], ready: readonly string[]): Promise<void> {
+  await tx.query(TAKE_TURNS, [pgArray(ended), pgArray(ready)]);
+}
+
 const LOCK_KEYS = `
 select k.tenant, k.key, k.head_job_id as head
 from waymark.job_states e join waymark.concurrency_keys k

@@ -9,6 +9,7 @@ import {
 } from '../changes.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
+import { WAITS_NO_MORE } from './concurrency.ts';
 
 // An edge is satisfied once, by whoever finds its upstream job ended; whether that readies the dependant is asked of all
 // its edges, in a later statement, under its lock.
@@ -35,10 +36,7 @@ l as materialized (
   select s.id, s.state, s.waiting_kind, s.run_at > t.now and s.waiting_kind = 'DEPENDENCIES' as later,
          greatest(t.now, s.changed_at) as at, j.priority
   from waymark.job_states s join waymark.jobs j on j.id = s.id, t
-  where s.id = any($2::uuid[]) and s.state = 'DEFERRED' and not exists (
-    select 1 from waymark.job_dependencies d
-    where d.job_id = s.id and d.satisfied_at is null
-      and d.kind = case s.waiting_kind when 'CHILDREN' then 'CHILD' else 'DEPENDENCY' end)
+  where s.id = any($2::uuid[]) and ${WAITS_NO_MORE}
 ),
 m as (
   update waymark.job_states s
@@ -66,7 +64,10 @@ ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 ${SELECT_CHANGES}`;
 
-/** DEFERRED → QUEUED, or SCHEDULED until its time, for those of these locked jobs that wait for nothing any more. */
+/**
+ * DEFERRED → QUEUED, or SCHEDULED until its time, for those of these locked jobs that wait for nothing any more. Whose
+ * turn it is for their concurrency keys has been settled before (`takeTurns`).
+ */
 export function readyJobs(tx: Executor, ids: readonly string[], priorityStepMs: number): Promise<ChangeRow[]> {
   return tx.query<ChangeRow>(READY, [priorityStepMs, pgArray(ids)]);
 }

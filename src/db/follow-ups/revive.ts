@@ -26,28 +26,19 @@ where s.id = o.job_id and s.state = 'CANCELED' and s.failed_upstream_id = any($1
 const REVIVE = `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
-  select s.id, s.tenant, s.concurrency_key, s.state, greatest(t.now, s.changed_at) as at,
-         coalesce(j.node_name, j.title, j.task) as by_name
+  select s.id, s.state, greatest(t.now, s.changed_at) as at, coalesce(j.node_name, j.title, j.task) as by_name
   from waymark.job_states s join waymark.jobs j on j.id = s.failed_upstream_id, t
   where s.id = any($2::uuid[]) and s.state = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])
     and s.pruned_at is null
-),
-h as (
-  insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
-  select distinct on (l.tenant, l.concurrency_key) l.tenant, l.concurrency_key, l.id
-  from l where l.concurrency_key is not null
-  order by l.tenant, l.concurrency_key, l.id
-  on conflict (tenant, key) do update set head_job_id = k.head_job_id
-  returning k.tenant, k.key, k.head_job_id
 ),
 m as (
   update waymark.job_states s
   set state = 'DEFERRED', waiting_kind = 'DEPENDENCIES', failed_upstream_id = null, run = s.run + 1, failures = 0,
       stalls = 0, releases = 0, suspensions = 0, started_at = null, finished_at = null, cancel_reason = null,
       cancel_requested_at = null, cancel_requested_by = null, cancel_delivered_at = null, cancel_stopped_at = null,
-      cancel_forced = false, cancel_cascade = true, blocked = coalesce(h.head_job_id <> l.id, false),
+      cancel_forced = false, cancel_cascade = true,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
-  from l left join h on h.tenant = l.tenant and h.key = l.concurrency_key
+  from l
   where s.id = l.id and s.state = 'CANCELED'
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             s.followed, l.by_name

@@ -91,7 +91,7 @@ p as (
 h as (
   insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
   select distinct on (l.tenant, l.concurrency_key) l.tenant, l.concurrency_key, l.id
-  from l where l.concurrency_key is not null and l.finished
+  from l where l.concurrency_key is not null and l.finished and not l.held
   order by l.tenant, l.concurrency_key, l.id
   on conflict (tenant, key) do update set head_job_id = k.head_job_id
   returning k.tenant, k.key, k.head_job_id
@@ -100,7 +100,7 @@ m as (
   update waymark.job_states s
   set state = case when l.held then 'DEFERRED' else 'QUEUED' end,
       waiting_kind = case when l.held then 'DEPENDENCIES' end, failed_upstream_id = null,
-      blocked = case when l.finished then coalesce(h.head_job_id <> l.id, false) else s.blocked end,
+      blocked = case when l.finished then coalesce(h.head_job_id <> l.id and not l.held, false) else s.blocked end,
       run = s.run + l.finished::int, epoch = s.epoch + l.from_start::int,
       failures = case when l.finished then 0 else s.failures end,
       stalls = case when l.finished then 0 else s.stalls end,

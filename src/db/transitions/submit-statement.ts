@@ -67,12 +67,13 @@ n as materialized (
 const noKeys = ', n as (select * from i)';
 
 // The first job of a concurrency key becomes its head, those that come while there is one are blocked. The row is locked by
-// DO UPDATE until this commits, so that the head's end cannot pass the key on meanwhile and miss this job.
+// DO UPDATE until this commits, so that the head's end cannot pass the key on meanwhile and miss this job. A job that waits
+// for others takes its turn when they are done: before, it could hold up the very ones that it waits for.
 const concurrency = `,
 h as (
   insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
   select distinct on (n.tenant, n.concurrency_key) n.tenant, n.concurrency_key, n.id
-  from n where n.concurrency_key is not null
+  from n where n.concurrency_key is not null and not n.deferred
   order by n.tenant, n.concurrency_key, n.id
   on conflict (tenant, key) do update set head_job_id = k.head_job_id
   returning k.tenant, k.key, k.head_job_id
@@ -102,7 +103,7 @@ m as materialized (
            linked
              ? `,
          n.concurrency_key, n.depends or n.graph_id is not null as depends, n.followed or n.parent_id is not null or n.concurrency_key is not null as followed,
-         case when n.deferred then 'DEPENDENCIES' end as waiting_kind, coalesce(h.head_job_id <> n.id, false) as blocked`
+         case when n.deferred then 'DEPENDENCIES' end as waiting_kind, coalesce(h.head_job_id <> n.id and not n.deferred, false) as blocked`
              : ''
          }
   from n ${repeated ? 'join j on j.id = n.id' : ''}

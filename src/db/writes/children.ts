@@ -1,4 +1,4 @@
-import { pgArray } from '../sql.ts';
+import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const ADD_CHILDREN = `
@@ -33,13 +33,20 @@ with recursive w(id) as (
     select d.job_id from waymark.job_dependencies d join waymark.job_states s on s.id = d.job_id
     where d.upstream_id = w.id and s.finished_at is null offset 0) d
 )
-select w.id from w where w.id = any($2::uuid[])`;
+select s.id, case when s.waiting_kind is distinct from 'DEPENDENCIES' then s.concurrency_key end as "concurrencyKey"
+from w join waymark.job_states s on s.id = w.id
+where s.id = any($2::uuid[]) or s.concurrency_key = any($3::text[])`;
 
-/** Which of these jobs are this one or wait for it, also through others. It must not wait for them. */
-export async function waitersAmong(tx: Executor, jobId: string, ids: readonly string[]): Promise<Set<string>> {
-  if (ids.length === 0) return new Set();
-  const rows = await tx.query<{ id: string }>(WAITERS, [jobId, pgArray(ids)]);
-  return new Set(rows.map((row) => row.id));
+/**
+ * Of this job and of those that wait for it, also through others: which are among `ids`, and which have their turn for one of
+ * these concurrency keys. It must not wait for them.
+ */
+export async function waitersAmong(
+  tx: Executor,
+  jobId: string,
+  { ids, keys }: { ids: readonly string[]; keys: readonly string[] },
+): Promise<{ id: string; concurrencyKey: string | null }[]> {
+  return ids.length === 0 && keys.length === 0 ? [] : tx.query(WAITERS, [jobId, pgArray(ids), pgTextArray(keys)]);
 }
 
 /** What children take over from their parent. */

@@ -66,6 +66,7 @@ const RULES: Record<string, string> = {
   'of a concurrency key one job goes, the others are behind it': `
     select s.concurrency_key from waymark.job_states s
     where s.concurrency_key is not null and s.finished_at is null and not s.blocked
+      and s.waiting_kind is distinct from 'DEPENDENCIES'
     group by s.tenant, s.concurrency_key having count(*) > 1`,
   'a job behind another of its key is let go some day': `
     select s.id::text from waymark.job_states s where s.blocked and s.finished_at is null and not exists (

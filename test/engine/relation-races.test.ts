@@ -1,10 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/db/open.ts';
+import type { Database, SqlParam, Tx } from '../../src/db/types.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import type { AttemptEnd, ClaimedJob } from '../../src/engine/types.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { createPostgresDatabase, describePostgres } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
+import { deferred, eventually, within } from '../support/eventually.ts';
 import { engineOptions, insertWorker, me, taskNamed } from '../support/factory.ts';
 import { seededRandom } from '../support/random.ts';
 
@@ -170,4 +171,67 @@ describePostgres('races between jobs that belong together', () => {
     }
     expect(await childCount()).toBe(3 * ROUNDS);
   });
+
+  test('a dependant ends with its upstream job, also when that fails again before its retry was told', async () => {
+    const url = await createPostgresDatabase();
+    const databases = await Promise.all([1, 2].map(() => openDatabase({ url })));
+    onTestFinished(async () => void (await Promise.all(databases.map((d) => d.close()))));
+    const [first, second] = databases as unknown as [Database, Database];
+    const stall = deferred();
+    const stalled = deferred();
+    const slow = stalledBehind(first, (text, rows) => {
+      if (!text.includes('waymark.followups f') || !rows.some((row) => row.kind === 'REVIVED')) return;
+      stalled.resolve();
+      return stall.promise;
+    });
+    const engineOf = (database: Database) =>
+      createEngine({ database, channel: createMemoryChannel(), options: engineOptions() });
+    const [a, b] = [engineOf(slow), engineOf(second)];
+    await b.execution.registerTasks([taskNamed('echo', { maxAttempts: 1 })]);
+    const process = { engine: b, worker: await insertWorker(second.submit) };
+    const fail = async () => {
+      for (const job of await claim(process, 1)) await b.execution.settle(endOf(job, true));
+    };
+    const stateOf = async (id: string) =>
+      (await second.read.query<{ state: string }>('select state from waymark.job_states where id = $1::uuid', [id]))[0]
+        ?.state;
+    const { jobId: upstream } = await b.jobs.submit(me, { task: 'echo' });
+    const { jobId: dependant } = await b.jobs.submit(me, { task: 'echo', dependsOn: [{ jobId: upstream }] });
+    await fail();
+    await eventually(async () => expect(await stateOf(dependant)).toBe('CANCELED'));
+    const retried = a.jobs.retry(me, upstream);
+    await within(10_000, stalled.promise, 'the stall');
+    await fail();
+    await eventually(async () => {
+      const left = await second.read.query(`select 1 from waymark.followups where kind = 'ENDED'`);
+      expect(left).toEqual([]);
+    });
+    stall.resolve();
+    await retried;
+    await eventually(async () => {
+      expect(await second.read.query('select 1 from waymark.followups')).toEqual([]);
+      expect(await stateOf(dependant)).toBe('CANCELED');
+    });
+    expect(await stateOf(upstream)).toBe('FAILED');
+  });
 });
+
+/** The same database, whose statements of the worker's connections may be held up when they have been answered. */
+function stalledBehind(
+  database: Database,
+  stall: (text: string, rows: readonly Record<string, unknown>[]) => Promise<void> | undefined,
+): Database {
+  const held = (tx: Tx): Tx => ({
+    ...tx,
+    query: async <T>(text: string, params?: readonly SqlParam[]) => {
+      const rows = await tx.query<T>(text, params);
+      await stall(text, rows as Record<string, unknown>[]);
+      return rows;
+    },
+  });
+  const transaction: Database['work']['transaction'] = (work, options) =>
+    database.work.transaction((tx) => work(held(tx)), options);
+  return Object.assign(Object.create(database) as Database, {
+    work: Object.assign(Object.create(database.work) as Database['work'], { transaction }),
+  });
+}

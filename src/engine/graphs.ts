@@ -68,6 +68,8 @@ export function createGraphs(
     }));
     const { jobs, ended } = await resolveUpstreams(tx, graph.tenant, placed, {
       fresh: new Set(fresh.map(({ job }) => job.id)),
+      // They have a relative from now on, with which retention must reckon.
+      also: [...taken.values()],
     });
     const rows = jobs.length === 0 ? [] : await submitRows(tx, jobs, { ...settings, repeated });
     if (rows.some((row) => row.jobId !== row.id)) throw new KeyTaken();

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../src/engine/engine.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { databases } from '../support/database.ts';
-import { deferred } from '../support/eventually.ts';
+import { deferred, eventually } from '../support/eventually.ts';
 import { engineOptions, me } from '../support/factory.ts';
 import { type DependencyBench, dependencyBench } from './dependency-bench.ts';
 
@@ -99,6 +99,25 @@ describe.each(databases())('retention of families on $name', ({ open, name }) =>
     expect(again).toMatchObject({ graphId, deduplicated: true });
     await b.database.submit.query(`update waymark.idempotency_keys set expires_at = now() - interval '1 second'`);
     await pruner(b).prune();
+    expect(await rows(b)).toEqual(NOTHING);
+  });
+
+  test('a job that is the node of a graph by its key stays as long as the graph', async () => {
+    const b = await setUp();
+    const request = { task: 'echo', idempotencyKey: 'k', keyScope: 'UNTIL_FINISHED' as const };
+    const shared = await b.submit(request);
+    const { jobs } = await b.engine.graphs.submitGraph(me, {
+      nodes: [
+        { name: 'a', job: request },
+        { name: 'b', job: { task: 'echo' } },
+      ],
+    });
+    expect(jobs.get('a')).toBe(shared);
+    await b.finish(shared);
+    await eventually(async () => expect(await b.followUps()).toBe(0));
+    expect(await pruner(b, { keys: 0 }).prune()).toEqual({ pruned: 0 });
+    await b.finish(jobs.get('b') as string);
+    expect(await pruner(b, { keys: 0 }).prune()).toEqual({ pruned: 2 });
     expect(await rows(b)).toEqual(NOTHING);
   });
 

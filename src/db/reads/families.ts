@@ -48,7 +48,8 @@ export function familyCandidates(
 }
 
 // A family is what hangs together by parents and by graphs; a graph is a member of its own, so that each of a thousand nodes
-// does not look for all others. What depends on a family from outside keeps it until it is old enough, too.
+// does not look for all others. What depends on a family from outside keeps it until it is old enough, too,
+// and so does a graph of which a node is one of its jobs by its key.
 const FAMILIES = `
 with recursive t as materialized (select clock_timestamp() as now),
 u(root, kind, id) as (
@@ -77,6 +78,11 @@ outside as materialized (
   from m cross join lateral (
     select d.job_id from waymark.job_dependencies d where d.upstream_id = m.id offset 0) d
   where not exists (select 1 from m o where o.root = m.root and o.id = d.job_id)
+  union all
+  select m.root, j.id
+  from m cross join lateral (
+    select n.graph_id from waymark.graph_nodes n where n.job_id = m.id and n.deduplicated offset 0) n
+  cross join lateral (select j.id from waymark.jobs j where j.graph_id = n.graph_id offset 0) j
 ),
 kept as materialized (
   select m.root from m where not m.past

@@ -1,37 +1,11 @@
-import type { ApprovalRow, ApprovalState, DecisionRow, ExpiryPolicy, Verdict } from './core/approval.ts';
+import type { ApprovalRow, DecisionRow } from './core/approval.ts';
 import { publicId } from './core/ids.ts';
 import { toIso } from './core/job.ts';
 
 /** An approval as it was at one moment, for back ends: public ids, RFC 3339 times. A plain object that does not change. */
-export interface ApprovalSnapshot {
-  /** `apr_…` */
-  id: string;
-  /** `job_…` */
-  jobId: string;
-  /** Its name within the job. */
-  key: string;
-  state: ApprovalState;
-  title: string;
-  /** Markdown. */
-  body: string | null;
-  /** JSON Schema of the data that an approver gives; null: none is asked for. */
-  schema: unknown;
-  approvers: string[];
-  requiredApprovals: number;
-  allowSubmitter: boolean;
-  onExpire: ExpiryPolicy;
-  version: number;
-  /** Of what is shown: a decision that quotes it is refused when that has changed. */
-  digest: string;
-  requestedAt: string;
-  expiresAt: string | null;
-  decidedAt: string | null;
-  /** Whose vote decided, with its comment and its data. */
-  decidedBy: string | null;
-  comment: string | null;
-  data: unknown;
+export interface ApprovalSnapshot extends Omit<ApprovalRow, 'tenant' | 'run' | 'superseded' | 'submittedBy'> {
   /** All votes, the first one first. */
-  decisions: { by: string; at: string; verdict: Verdict; comment: string | null; data: unknown }[];
+  decisions: Omit<DecisionRow, 'approvalId'>[];
 }
 
 export function approvalSnapshotOf(row: ApprovalRow, decisions: readonly DecisionRow[]): ApprovalSnapshot {

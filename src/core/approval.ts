@@ -18,25 +18,33 @@ export const MAX_APPROVAL = { title: 200, body: 50_000, approvers: 100, comment:
 
 /** A question to people, as stored. Ids in stored form. */
 export interface ApprovalRow {
+  /** `apr_…` where it is shown. */
   id: string;
   tenant: string;
+  /** `job_…` where it is shown. */
   jobId: string;
   run: number;
+  /** Its name within the job. */
   key: string;
   state: ApprovalState;
+  /** A later run asks again. */
   superseded: boolean;
   title: string;
+  /** Markdown. */
   body: string | null;
+  /** JSON Schema of the data that an approver gives; null: none is asked for. */
   schema: unknown;
   approvers: string[];
   requiredApprovals: number;
   allowSubmitter: boolean;
   onExpire: ExpiryPolicy;
   version: number;
+  /** Of what is shown: a decision that quotes it is refused when that has changed. */
   digest: string;
   requestedAt: string;
   expiresAt: string | null;
   decidedAt: string | null;
+  /** Whose vote decided, with its comment and its data. */
   decidedBy: string | null;
   comment: string | null;
   data: unknown;

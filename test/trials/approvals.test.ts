@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { cleanUp } from '../cli/program.ts';
@@ -12,8 +13,6 @@ const FAMILIES = Number(process.env.WAYMARK_TRIAL_FAMILIES ?? 6);
 const QUICK = { WAYMARK_HEARTBEAT: '300ms', WAYMARK_LEASE: '1s', WAYMARK_SWEEP: '200ms', WAYMARK_POLL: '200ms' };
 
 afterAll(cleanUp);
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const waits = (t: Trial, id: string) =>
   eventually(async () => expect(await t.state(id)).toBe('WAITING_FOR_REVIEW'), { timeoutMs: 30_000 });

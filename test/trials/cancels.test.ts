@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { cleanUp } from '../cli/program.ts';
 import { describePostgres } from '../support/database.ts';
@@ -5,8 +6,6 @@ import { seededRandom } from '../support/random.ts';
 import { trial } from './bench.ts';
 
 afterAll(cleanUp);
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describePostgres('a cancel', () => {
   test.concurrent('made while no worker lives is kept: the job never runs (B23)', async (ctx) => {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
 import { TERMINAL_STATES } from '../../src/core/state.ts';
 import { cleanUp } from '../cli/program.ts';
@@ -33,7 +34,6 @@ const node = (name: string, job: Node['job'], ...on: string[]): Node => ({
   job,
   dependsOn: on.map((from) => ({ node: from })),
 });
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const isTerminal = (state: string) => (TERMINAL_STATES as readonly string[]).includes(state);
 
 const submitGraph = async (t: Trial, nodes: readonly unknown[], url = t.first.url) =>

@@ -46,6 +46,7 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   const database = await openDatabase({
     ...(config.databaseUrl === null ? { dataDir: config.dataDir } : { url: config.databaseUrl }),
     answerMs: answerMs(config.leaseMs),
+    idleMs: config.leaseMs,
     log,
   });
   let channel: LiveChannel | undefined;

@@ -27,6 +27,12 @@ export interface OpenOptions {
   applicationName?: string;
   /** The longest time for one statement, by purpose; then it rejects with Unavailable. On Postgres only. */
   answerMs?: Partial<Record<Purpose, number>>;
+  /**
+   * The longest time between two statements of one of our own transactions; then it is undone. Nothing of ours pauses there,
+   * so one that does belongs to a process that is frozen or cut off, whose locks others wait for. On Postgres only. Default
+   * 15 s.
+   */
+  idleMs?: number;
   log?: Logger;
   /** A copy of a fresh embedded database to start from (`dump`), which takes a second less. */
   template?: Blob;
@@ -55,6 +61,9 @@ const ANSWER_MS: Partial<Record<Purpose, number>> = {
   read: 10_000,
   maintenance: 60_000,
 };
+const IDLE_MS = 15_000;
+/** A handler may think between two statements of its own transaction. */
+const USER_IDLE_MS = 60_000;
 
 /**
  * Opens Waymark's database. Postgres is connected to by the first statement, so this does not fail while it is away.
@@ -77,6 +86,7 @@ function openPostgres(options: OpenOptions, url: string): OpenDatabase {
       size: options.poolSizes?.[purpose] ?? SIZES[purpose],
       prepare: options.prepare ?? !/[?&]prepare=false\b/.test(url),
       answerMs: options.answerMs?.[purpose] ?? ANSWER_MS[purpose],
+      idleMs: purpose === 'user' ? USER_IDLE_MS : (options.idleMs ?? IDLE_MS),
       applicationName: options.applicationName ?? 'waymark',
       log: options.log ?? silentLogger,
     });

@@ -16,13 +16,13 @@ export interface PoolOptions {
   prepare: boolean;
   /** The longest time for one statement; undefined for no limit. */
   answerMs: number | undefined;
+  /** The longest time between two statements of a transaction. */
+  idleMs: number;
   applicationName: string;
   log: Logger;
 }
 
 const CONNECT_TIMEOUT_S = 5;
-/** A process that is frozen inside a transaction must not hold its locks for ever. */
-const IDLE_IN_TRANSACTION_MS = 60_000;
 const IDLE_CLOSE_S = 60;
 const MAX_BACKOFF_S = 1;
 
@@ -62,9 +62,9 @@ function planning(purpose: Purpose) {
   return purpose === 'read' ? PLAN_EACH : ONE_PLAN;
 }
 
-function sessionLimits({ purpose, answerMs }: PoolOptions) {
+function sessionLimits({ purpose, answerMs, idleMs }: PoolOptions) {
   return {
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    idle_in_transaction_session_timeout: Math.ceil(idleMs),
     ...(answerMs === undefined ? {} : { statement_timeout: answerMs }),
     ...(purpose === 'read' ? { default_transaction_read_only: true } : {}),
     ...planning(purpose),

@@ -114,13 +114,14 @@ export class PostgresPool implements RawPool {
   }
 
   #begin<T>(sql: Sql, fn: (tx: RawTx) => Promise<T>, timeoutMs: number | undefined): Promise<T> {
-    const { purpose, prepare } = this.#options;
+    const { purpose, prepare, idleMs } = this.#options;
     const answerMs = limit(timeoutMs ?? this.#options.answerMs);
     const connection = new Connection((promise) => this.#answered(sql, promise, answerMs));
     const body = async (inside: TransactionSql) => {
       connection.begun();
       // Not awaited: it goes before the first statement on the same connection, and its failure fails the transaction.
-      if (timeoutMs !== undefined) inside.unsafe(limitsText(timeoutMs)).catch(() => {});
+      const limits = timeoutMs === undefined ? (prepare ? undefined : idleText(idleMs)) : limitsText(timeoutMs);
+      if (limits !== undefined) inside.unsafe(limits).catch(() => {});
       return connection.ending(fn(new PostgresTx(inside, prepare, connection)));
     };
     return connection.follow(sql.begin(purpose === 'read' ? 'read only' : '', body) as Promise<T>);
@@ -174,5 +175,10 @@ function limit(ms: number | undefined): number | undefined {
 
 function limitsText(timeoutMs: number): string {
   const ms = Math.ceil(limit(timeoutMs) ?? 0);
-  return `set local statement_timeout = ${ms}; set local idle_in_transaction_session_timeout = ${ms}`;
+  return `set local statement_timeout = ${ms}; ${idleText(ms)}`;
+}
+
+/** Behind a pooler the session has no limit of its own. */
+function idleText(ms: number): string {
+  return `set local idle_in_transaction_session_timeout = ${Math.ceil(ms)}`;
 }

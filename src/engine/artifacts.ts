@@ -18,8 +18,6 @@ import {
 import { ArtifactContents, type ArtifactPlaces } from './artifact-contents.ts';
 import type { ArtifactsEngine, ArtifactWrite } from './artifact-types.ts';
 import { type Announcer, announce } from './commit.ts';
-import { limitIdle } from './limit-idle.ts';
-import type { EngineOptions } from './types.ts';
 
 /** Contents looked at in one pass, and removed in one transaction. */
 const SWEEP_PAGE = 1_000;
@@ -44,12 +42,7 @@ export interface Artifacts extends ArtifactsEngine {
 }
 
 /** Artifacts: contents, each once under its sha256, and the records of jobs that need them. */
-export function createArtifacts(
-  database: Database,
-  channel: Announcer,
-  { leaseMs }: Pick<EngineOptions, 'leaseMs'>,
-  places: ArtifactPlaces = {},
-): Artifacts {
+export function createArtifacts(database: Database, channel: Announcer, places: ArtifactPlaces = {}): Artifacts {
   const { graceMs = GRACE_MS } = places;
   let secret: Promise<string> | null = null;
   const contents = new ArtifactContents(places, sharedSecret);
@@ -70,9 +63,7 @@ export function createArtifacts(
     return database.work.transaction(async (tx) => {
       await holdContent(tx, write.sha256);
       if (!(await there(tx))) return null;
-      const limit = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
       const saved = await saveArtifact(tx, { ...write, location });
-      await limit;
       if (saved === null) throw new LeaseLost(write.jobId, write.attempt);
       return saved;
     });

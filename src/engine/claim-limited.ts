@@ -4,7 +4,6 @@ import { type ClaimRow, startedChange } from '../db/transitions/claim.ts';
 import { claimLimited, lockLimited } from '../db/transitions/claim-limited.ts';
 import type { Database } from '../db/types.ts';
 import type { Announcer } from './commit.ts';
-import { limitIdle } from './limit-idle.ts';
 import type { LimitedQueues } from './limited-queues.ts';
 import type { ExecutionEngine, LimitedClaim } from './types.ts';
 
@@ -23,7 +22,7 @@ const NOTHING: LimitedClaim = { jobs: [], full: [], lookAgainMs: null };
 export function createClaimLimited(
   database: Database,
   channel: Announcer,
-  { leaseMs, limited }: { leaseMs: number; limited: LimitedQueues },
+  limited: LimitedQueues,
 ): ExecutionEngine['claimLimited'] {
   const db = database.work;
   /** How often in a row nothing was got where something was free: others were claiming at the same moment. */
@@ -38,9 +37,7 @@ export function createClaimLimited(
     const free = lines.filter((line) => line.room > 0).map((line) => line.name);
     if (free.length > 0) {
       jobs = await db.transaction(async (tx) => {
-        const idle = database.kind === 'postgres' ? limitIdle(tx, leaseMs) : undefined;
         const locked = await lockLimited(tx, free.slice(0, limit));
-        await idle;
         return locked.length === 0 ? [] : claimLimited(tx, workerId, { queues: locked, tasks, limit });
       });
       channel.publishRows(jobs, (heard) => toChanges(heard.map((row) => startedChange(row, workerId))));

@@ -52,7 +52,7 @@ export function createEngine(deps: {
   const followUps = createFollowUps(database, channel, options);
   const prepare = createPrepare(database.submit, { maxInputBytes: options.maxBytes.input });
   const limited = createLimitedQueues(database.work);
-  const artifacts = createArtifacts(database, channel, options, deps.artifacts);
+  const artifacts = createArtifacts(database, channel, deps.artifacts);
   const submits = createSubmit(database, channel, options, { prepare, followUps });
   return {
     jobs: {
@@ -68,7 +68,7 @@ export function createEngine(deps: {
       gathering: artifacts.gathering,
       storeArtifact: artifacts.store,
       ...createFromHandler(database, channel, options, { prepare, followUps }),
-      claimLimited: createClaimLimited(database, channel, { leaseMs: options.leaseMs, limited }),
+      claimLimited: createClaimLimited(database, channel, limited),
     },
     artifacts,
     schedules: createScheduleVerbs(database, { prepare, submit: submits.submit }),

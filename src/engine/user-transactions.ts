@@ -4,7 +4,6 @@ import { checkpointByKey } from '../db/reads/checkpoint-rows.ts';
 import type { Database, Executor } from '../db/types.ts';
 import { type CheckpointInput, saveCheckpoints } from '../db/writes/checkpoints.ts';
 import { type Announcer, announce } from './commit.ts';
-import { limitIdle } from './limit-idle.ts';
 import type { CheckpointWrite, EngineOptions, ExecutionEngine } from './types.ts';
 
 /** Longest a user's transaction may stay open: its batch would hold a connection and, embedded, everybody. */
@@ -46,6 +45,17 @@ export function createUserTransactions(
       }
     },
   };
+}
+
+/**
+ * Ends this transaction when it does nothing for longer than a lease: a handler may think in it, but behind the fence only
+ * COMMIT follows. To be sent ahead of the fence, and to be awaited behind it: so it takes no time of its own.
+ */
+function limitIdle(tx: Executor, leaseMs: number): Promise<unknown> {
+  const limit = tx.query(`select set_config('idle_in_transaction_session_timeout', $1, true)`, [`${leaseMs}ms`]);
+  // When this fails, so does the statement behind it, which is waited for first.
+  limit.catch(() => {});
+  return limit;
 }
 
 /** Rolls a user's transaction back; never leaves this file. */

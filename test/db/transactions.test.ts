@@ -162,4 +162,25 @@ describePostgres('transactions of several connections', ({ open }) => {
     await expect.poll(() => after).toBeInstanceOf(Unavailable);
     expect(await db.read.query('select n from public.notes')).toEqual([]);
   });
+
+  test.each([true, false])('one that stands still gives its locks back in time (prepare %s)', async (prepare) => {
+    const db = await open({ idleMs: 300, prepare });
+    await db.work.query('create table public.notes (n int primary key); insert into public.notes values (1)');
+    for (const purpose of ['submit', 'work', 'maintenance'] as const) {
+      const locked = deferred();
+      const goOn = deferred();
+      const still = db[purpose].transaction(async (tx) => {
+        await tx.query('select 1 from public.notes for update');
+        locked.resolve();
+        await goOn.promise;
+        return tx.query('insert into public.notes values (2)');
+      });
+      still.catch(() => {});
+      await locked.promise;
+      await within(5_000, db.beat.query('select 1 from public.notes for update'), `the lock of ${purpose}`);
+      goOn.resolve();
+      await expect(still).rejects.toBeInstanceOf(Unavailable);
+    }
+    expect(await db.read.query('select n from public.notes')).toEqual([{ n: 1 }]);
+  });
 });

@@ -7,7 +7,7 @@ import { outsideTransaction } from './inside-transaction.ts';
 import type { Database, Db, Executor } from './types.ts';
 
 /** How many migrations this program knows; the number by which programs and databases are compared. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /**
  * The oldest program that may use a database which this one has migrated. It is raised only by a migration that older

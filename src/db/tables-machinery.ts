@@ -81,6 +81,8 @@ export const idempotencyKeys = waymark.table(
     jobId: uuid('job_id').notNull(),
     digest: text('digest').notNull(),
     scope: text('scope').notNull().default('RETENTION'),
+    /** The run of the job for which it holds. */
+    run: integer('run').notNull().default(1),
     createdAt: at('created_at').notNull(),
     expiresAt: at('expires_at').notNull(),
   },

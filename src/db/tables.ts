@@ -16,6 +16,8 @@ export const jobs = waymark.table(
     tags: text('tags').array().notNull(),
     inputDigest: text('input_digest').notNull(),
     idempotencyKey: text('idempotency_key'),
+    /** UNTIL_FINISHED, or null: the key holds for its retention, or there is none. */
+    keyScope: text('key_scope'),
     graphId: uuid('graph_id'),
     nodeName: text('node_name'),
     parentId: uuid('parent_id'),

@@ -3,7 +3,9 @@ import { publicId } from '../core/ids.ts';
 import { type JobRow, MAX_TEXT } from '../core/job.ts';
 import { textProblem } from '../core/json.ts';
 import { allows, isTerminal } from '../core/state.ts';
+import type { ChangeRow } from '../db/changes.ts';
 import { jobById } from '../db/reads/job-row.ts';
+import { keyHolder } from '../db/reads/key-holder.ts';
 import { cancel } from '../db/transitions/cancel.ts';
 import { retry } from '../db/transitions/retry.ts';
 import { runNow } from '../db/transitions/stage.ts';
@@ -12,6 +14,9 @@ import type { LiveChannel } from '../events/channel.ts';
 import { announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import type { Caller, EngineOptions, JobsEngine } from './types.ts';
+
+/** Undoes the transaction. */
+class NotRetried extends Error {}
 
 /** The verbs by which people steer a job. Each is one guarded statement; only when it moved nothing is the job looked at. */
 export function createControl(
@@ -26,6 +31,20 @@ export function createControl(
     const job = await jobById(db, caller.tenant, id);
     if (!job) throw new NotFound('job', publicId('Job', id));
     return job;
+  }
+
+  /** The job with its children, or nothing: keys that some of them took back are free again when the job cannot go. */
+  async function retryWhole(id: string, by: Parameters<typeof retry>[3]): Promise<ChangeRow[]> {
+    try {
+      return await db.transaction(async (tx) => {
+        const rows = await retry(tx, [id], null, by);
+        if (!rows.some((row) => row.id === id)) throw new NotRetried();
+        return rows;
+      });
+    } catch (error) {
+      if (error instanceof NotRetried) return [];
+      throw error;
+    }
   }
 
   return {
@@ -54,7 +73,7 @@ export function createControl(
       if (fromCheckpoint !== null && textProblem(fromCheckpoint)) {
         throw new InvalidInput([{ path: 'fromCheckpoint', message: textProblem(fromCheckpoint) ?? '' }]);
       }
-      const rows = await retry(db, [id], null, {
+      const rows = await retryWhole(id, {
         tenant: caller.tenant,
         actor: caller.actor,
         expectedRun,
@@ -71,6 +90,9 @@ export function createControl(
         if (expectedRun !== null && job.run !== expectedRun) throw movedOn(job, expectedRun);
         if (job.prunedAt !== null) throw new InvalidTransition(id, 'the job was pruned: its input is gone');
         if (!allows('retry', job.state)) throw new InvalidTransition(id, `a job in ${job.state} cannot be retried`);
+        const holder = await keyHolder(db, id);
+        if (holder !== null)
+          throw new InvalidTransition(id, `its idempotencyKey is that of ${publicId('Job', holder)} now`);
         if (fromCheckpoint === null) throw new InvalidTransition(id, 'the job changed at this moment; look again');
         throw new InvalidInput([{ path: 'fromCheckpoint', message: 'is not a checkpoint of this job' }]);
       }

@@ -68,6 +68,7 @@ function submitOne(world: World, s: Submission, newId: string): Expected | 'conf
     input: s.input,
     priority: s.priority,
     key: s.key,
+    keyScope: s.key === null ? null : s.scope,
     state: s.delayHours > 0 ? 'SCHEDULED' : 'QUEUED',
     run: 1,
     epoch: 1,
@@ -149,7 +150,11 @@ export function retry(world: World, id: string, { expectedRun, fromStart, fromCh
   const finished = isOver(job.state);
   if (job.prunedAt !== null || !(finished || isWaitingForTime(job))) return { error: 'INVALID_TRANSITION' };
   const from = job.checkpoints.find((c) => c.key === fromCheckpoint);
+  const key = finished && job.keyScope === 'UNTIL_FINISHED' ? keyName(job.task.name, job.key ?? '') : null;
+  const held = key === null ? undefined : world.keys.get(key);
+  if (held && held.jobId !== id && !isFree(world, held)) return { error: 'INVALID_TRANSITION' };
   if (fromCheckpoint !== null && !from) return { error: 'INVALID_INPUT' };
+  if (key !== null) world.keys.set(key, { jobId: id, input: job.input, scope: 'UNTIL_FINISHED', expiresAt: world.now });
 
   if (from) job.checkpoints = job.checkpoints.filter((c) => c.sequence < from.sequence);
   if (fromStart) {

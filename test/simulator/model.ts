@@ -84,6 +84,7 @@ export interface ModelJob {
   input: number;
   priority: number;
   key: string | null;
+  keyScope: KeyScope | null;
   state: JobState;
   run: number;
   epoch: number;

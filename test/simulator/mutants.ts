@@ -109,6 +109,11 @@ const CLIENTS: readonly Mutant[] = [
     piece: /when k\.scope = 'UNTIL_FINISHED'/g,
     replacedBy: 'when false',
   },
+  {
+    breaks: 'a job that runs again has its key again, or stays as it is',
+    piece: /o\.id not in \(select id from kj\)/g,
+    replacedBy: 'true',
+  },
 ];
 
 const WORKERS: readonly Mutant[] = [

@@ -108,6 +108,15 @@ const keyOutlived = submissionWith(keys).map((again): Action[] => [
   { do: 'submit', jobs: [again] },
 ]);
 
+/** A key that holds until its job is finished, given to a second job before the first is to run again. */
+const keyLost = fc
+  .tuple(submissionWith(keys), fc.boolean(), fc.constantFrom<ActionOf<'retry'>['from']>('here', 'start', 'checkpoint'))
+  .map(([job, over, from]): Action[] => {
+    const again: Action = { do: 'submit', jobs: [{ ...job, scope: 'UNTIL_FINISHED' }] };
+    const retried: Action = { do: 'retry', job: 0, run: 'any', from, key: 'a' };
+    return [again, canceled(0), again, ...(over ? [canceled(1)] : []), retried, again, canceled(0), again, retried];
+  });
+
 /** What chance alone would hardly ever put together. */
 export const story: fc.Arbitrary<Action[]> = fc.oneof(
   fc.tuple(...loss),
@@ -125,4 +134,5 @@ export const story: fc.Arbitrary<Action[]> = fc.oneof(
   fc.tuple(end, hours(36), submit, pass('prune')),
   keyAgain,
   keyOutlived,
+  keyLost,
 );

@@ -1,4 +1,5 @@
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
+import { HAS_ITS_KEY, takeKeysBack } from '../key-rules.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -25,11 +26,17 @@ where s.id = o.job_id and s.state = 'CANCELED' and s.failed_upstream_id = any($1
 
 const REVIVE = `
 with t as materialized (select clock_timestamp() as now),
-l as materialized (
-  select s.id, s.state, greatest(t.now, s.changed_at) as at, coalesce(j.node_name, j.title, j.task) as by_name
-  from waymark.job_states s join waymark.jobs j on j.id = s.failed_upstream_id, t
+o as materialized (
+  select s.id, s.tenant, s.task, s.state, s.run, s.finished_at, s.changed_at, s.failed_upstream_id
+  from waymark.job_states s
   where s.id = any($2::uuid[]) and s.state = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])
     and s.pruned_at is null
+),
+${takeKeysBack('o')},
+l as materialized (
+  select o.id, o.state, greatest(t.now, o.changed_at) as at, coalesce(j.node_name, j.title, j.task) as by_name
+  from o join waymark.jobs j on j.id = o.failed_upstream_id, t
+  where ${HAS_ITS_KEY}
 ),
 m as (
   update waymark.job_states s
@@ -58,7 +65,7 @@ ${SELECT_CHANGES}`;
 
 /**
  * CANCELED → DEFERRED, as the next run, for the locked jobs that were canceled because of retried ones; and waits again
- * for those where somebody had gone past.
+ * for those where somebody had gone past. One whose key is another job's by now stays CANCELED.
  */
 export async function reviveJobs(
   tx: Executor,

@@ -1,11 +1,12 @@
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
+import { HAS_ITS_KEY, takeKeysBack } from '../key-rules.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
 
 // `l` holds the jobs that were asked for (`root`) and those of their children, at any depth, that did not complete: they run
-// again with them. When no root can be retried, nobody is.
+// again with them.
 // Children are found by the checkpoints of their parents: what a retry drops is submitted anew, and not run again.
 const RETRY = `
 with recursive t as materialized (select clock_timestamp() as now),
@@ -27,7 +28,7 @@ i as materialized (
 ),
 o as materialized (
   select s.* from i cross join lateral (
-    select s.id, s.tenant, s.state, s.epoch, s.run, s.changed_at, s.finished_at, s.concurrency_key, s.depends, s.followed,
+    select s.id, s.tenant, s.task, s.state, s.epoch, s.run, s.changed_at, s.finished_at, s.concurrency_key, s.depends, s.followed,
            s.id = any($9::uuid[]) as root
     from waymark.job_states s
     where s.id = i.id and s.tenant = $2 and s.pruned_at is null
@@ -36,6 +37,7 @@ o as materialized (
     for no key update
   ) s
 ),
+${takeKeysBack('o')},
 l as materialized (
   select o.*, o.finished_at is not null as finished, greatest(t.now, o.changed_at) as at, j.priority,
          case when o.root then x.sequence end as from_sequence, o.root and $5::boolean as from_start,
@@ -46,7 +48,7 @@ l as materialized (
          ) as held
   from o cross join lateral (select j.priority from waymark.jobs j where j.id = o.id offset 0) j
   left join waymark.checkpoints x on x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text, t
-  where exists (
+  where ${HAS_ITS_KEY} and exists (
     select 1 from o r where r.root and ($6::text is null or exists (
       select 1 from waymark.checkpoints c where c.job_id = r.id and c.epoch = r.epoch and c.key = $6::text)))
 ),
@@ -148,7 +150,8 @@ ${SELECT_FOLLOWED}`;
  * Finished → QUEUED as the next run (DEFERRED where what it depends on is unfinished), or SCHEDULED | RETRYING → QUEUED, due
  * now. `fromStart` opens a new epoch: the checkpoints are dropped; `fromCheckpoint` drops that key and what was saved after
  * it. Negative answers of people are dropped, too, so that they are asked again. `followed` says of a changed job that it
- * left a follow-up. What is left out of the answer is another's, pruned, in another state or run, or has no such checkpoint.
+ * left a follow-up. What is left out of the answer is another's, pruned, in another state or run, has no such checkpoint, or has
+ * lost its key to a later job. When a root is left out, the caller must undo the whole or mean each root for itself.
  * Of jobs that are retried together those that depend on others of them wait for these.
  * @param children failed and canceled children, at any depth, that run again with them; null: it finds them
  */

@@ -1,4 +1,5 @@
 import { COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
+import { keyIsFree } from '../key-rules.ts';
 import { jsonColumnSql } from '../sql.ts';
 
 /** What a submit has to do beyond writing new jobs; what nobody asks for is not in the statement. */
@@ -38,8 +39,6 @@ i as materialized (
 
 // DO UPDATE and not DO NOTHING: a caller that loses the race must get the winner's row in this very statement (E1).
 // Keys are inserted in order, so that two bulk submits of the same keys cannot wait for each other (E3).
-// "Its job is seen to be finished", and not "no unfinished job is seen": `k` is the newest version of the key, but the
-// jobs are those of this statement's snapshot, in which the job of a caller who won a moment ago is not there at all.
 const keys = `,
 k as (
   insert into waymark.idempotency_keys as k (tenant, kind, name, key, job_id, digest, scope, created_at, expires_at)
@@ -48,15 +47,14 @@ k as (
   from i where i.key is not null
   order by i.tenant, i.task, i.key
   on conflict (tenant, kind, name, key) do update
-  set (job_id, digest, scope, created_at, expires_at) = (
+  set (job_id, digest, scope, run, created_at, expires_at) = (
     select case when f.free then excluded.job_id else k.job_id end,
            case when f.free then excluded.digest else k.digest end,
            case when f.free then excluded.scope else k.scope end,
+           case when f.free then excluded.run else k.run end,
            case when f.free then excluded.created_at else k.created_at end,
            case when f.free then excluded.expires_at else k.expires_at end
-    from (select case when k.scope = 'UNTIL_FINISHED' then exists (
-                        select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)
-                      else k.expires_at <= excluded.created_at end as free) f
+    from (select ${keyIsFree('excluded.created_at')} as free) f
   )
   returning k.tenant, k.name, k.key, k.job_id, k.digest, k.scope
 ),
@@ -83,12 +81,12 @@ h as (
 // Only a repetition looks for that, since the check costs a third of the insert.
 const written = ({ keyed, repeated, linked }: SubmitVariant) => `${linked ? concurrency : ''},
 j as (
-  insert into waymark.jobs (id, tenant, task, title, queue, priority, tags, input_digest, idempotency_key, submitted_by,
-                            concurrency_key, timeout_ms, stall_timeout_ms, backoff, created_at${
+  insert into waymark.jobs (id, tenant, task, title, queue, priority, tags, input_digest, idempotency_key, key_scope,
+                            submitted_by, concurrency_key, timeout_ms, stall_timeout_ms, backoff, created_at${
                               linked ? ', parent_id, graph_id, node_name, schedule_id' : ''
                             })
-  select n.id, n.tenant, n.task, n.title, n.queue, n.priority, n.tags::text[], n.input_digest, n.key, n.submitted_by,
-         n.concurrency_key, n.timeout_ms, n.stall_timeout_ms, n.backoff::json, n.now${
+  select n.id, n.tenant, n.task, n.title, n.queue, n.priority, n.tags::text[], n.input_digest, n.key,
+         nullif(n.key_scope, 'RETENTION'), n.submitted_by, n.concurrency_key, n.timeout_ms, n.stall_timeout_ms, n.backoff::json, n.now${
            linked ? ', n.parent_id, n.graph_id, n.node_name, n.schedule_id' : ''
          }
   from n

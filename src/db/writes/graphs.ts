@@ -1,4 +1,5 @@
 import type { GraphEdge } from '../../core/graph.ts';
+import { keyIsFree } from '../key-rules.ts';
 import { pgArray, pgTextArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -74,9 +75,7 @@ const KEYS_IN_USE = `
 select k.name as task, k.key, k.job_id as "jobId", k.digest, k.scope
 from unnest($2::text[], $3::text[]) as x(task, key)
 join waymark.idempotency_keys k on k.tenant = $1 and k.kind = 'task' and k.name = x.task and k.key = x.key
-where case when k.scope = 'UNTIL_FINISHED' then not exists (
-             select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is not null)
-           else k.expires_at > clock_timestamp() end`;
+where not ${keyIsFree('clock_timestamp()')}`;
 
 /** The jobs that these keys of tasks stand for now; keys that are free are left out. */
 export function keysInUse(

@@ -66,13 +66,14 @@ export async function pruneFinished(
   return db.query(PRUNE[state], [olderThanMs, limit]);
 }
 
+// A key of a later run than is seen: its job was retried a moment ago.
 const PRUNE_KEYS = `
 with t as materialized (select clock_timestamp() as now),
 k as materialized (
   select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k
   where k.expires_at <= (select now from t)
     and (k.scope <> 'UNTIL_FINISHED' or not exists (
-      select 1 from waymark.job_states s where s.id = k.job_id and s.finished_at is null))
+      select 1 from waymark.job_states s where s.id = k.job_id and (s.finished_at is null or s.run < k.run)))
   order by k.expires_at
   limit $1::int
   for update skip locked

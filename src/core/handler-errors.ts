@@ -88,9 +88,12 @@ export class MixedWaitError extends NonRetryableError {
 /** A wait inside a step or a batch, which would wait for each other for ever. Not retryable: the handler is wrong. */
 export class WaitInsideStepError extends NonRetryableError {
   constructor() {
-    super('the handler waits (approval, sleep or children) inside a step or batch; move the wait out of it', {
-      code: 'WAIT_INSIDE_STEP',
-    });
+    super(
+      'the handler waits (approval, sleep or children) inside a step, batch or source of data; move the wait out of it',
+      {
+        code: 'WAIT_INSIDE_STEP',
+      },
+    );
     this.name = 'WaitInsideStepError';
   }
 }

@@ -8,6 +8,7 @@ export interface OutcomeRow {
   /** Its node in the graph; null outside. */
   name: string | null;
   state: JobState;
+  run: number;
   result: unknown;
   error: JobErrorData | null;
   reason: string | null;

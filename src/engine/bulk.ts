@@ -2,7 +2,6 @@ import { upstreamsFirst } from '../core/dependency.ts';
 import { CountChanged, InvalidInput, Unavailable } from '../core/errors.ts';
 import type { Logger } from '../core/log.ts';
 import { type JobState, TRANSITIONS } from '../core/state.ts';
-import type { ChangeRow } from '../db/changes.ts';
 import { lockJobs } from '../db/follow-ups/take.ts';
 import {
   type BulkTarget,
@@ -13,14 +12,16 @@ import {
   stillInTarget,
 } from '../db/reads/bulk.ts';
 import type { JobFilter } from '../db/reads/job-filter.ts';
+import { replacedAmong } from '../db/reads/left-behind.ts';
 import { cancel } from '../db/transitions/cancel.ts';
 import { retry } from '../db/transitions/retry.ts';
 import type { Database, Tx } from '../db/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
 import type { BulkEngine, BulkOptions, BulkOutcome } from './bulk-types.ts';
-import { announce } from './commit.ts';
+import { type ChangedRow, tell } from './commit.ts';
 import { checkReason } from './control.ts';
 import type { FollowUps } from './follow-ups.ts';
+import { cancelLeftBehind } from './left-behind.ts';
 import type { Caller, EngineOptions } from './types.ts';
 
 /** Jobs of one call at most. */
@@ -31,7 +32,7 @@ const AT_ONCE = 1_000;
 /** What one transaction did, to be told after its commit. */
 interface Done {
   changed: number;
-  rows: (ChangeRow & { workerId?: string | null })[];
+  rows: ChangedRow[];
 }
 
 /** Does the verb on locked jobs that match. */
@@ -44,31 +45,33 @@ export function createBulk(
   followUps: FollowUps,
   log: Logger,
 ): BulkEngine {
+  /** @param replaced jobs in whose place others of the call submit new ones stay as they are */
   async function run(
     caller: Caller,
     target: BulkTarget,
-    { expectedCount = null, dryRun = false }: BulkOptions,
+    { expectedCount = null, dryRun = false, replaced = false }: BulkOptions & { replaced?: boolean },
     work: (ids: readonly string[]) => Promise<Done>,
   ): Promise<BulkOutcome> {
     const { matched, open } = await countTarget(database.read, caller.tenant, target);
     if (expectedCount !== null && expectedCount !== matched) throw new CountChanged(expectedCount, matched);
     if (dryRun || open === 0) return { matched, changed: 0, remaining: open };
     const found = await idsOfTarget(database.read, caller.tenant, target, MAX_BULK_JOBS);
-    const ids = upstreamsFirst(found, await edgesAmong(database.read, found));
+    const left = replaced ? await replacedAmong(database.read, found) : new Set();
+    const ids = upstreamsFirst(found, await edgesAmong(database.read, found)).filter((id) => !left.has(id));
     const told: string[] = [];
     let changed = 0;
     try {
       for (let i = 0; i < ids.length; i += AT_ONCE) {
         for (const done of await eachOrAll(ids.slice(i, i + AT_ONCE), work)) {
           changed += done.changed;
-          told.push(...tell(done));
+          told.push(...tell(channel, done.rows));
         }
       }
     } finally {
       // In the end: what follows from one of these jobs would change others before their turn comes.
       if (told.length > 0) await followUps.soon(told);
     }
-    return { matched, changed, remaining: Math.max(0, open - ids.length) };
+    return { matched, changed, remaining: Math.max(0, open - found.length) };
   }
 
   /** One transaction; where it fails, one for each of its jobs, so that a bad one does not stop the others. */
@@ -85,13 +88,6 @@ export function createBulk(
     const done: Done[] = [];
     for (const id of ids) done.push(...(await eachOrAll([id], work)));
     return done;
-  }
-
-  /** After the commit. Returns the jobs of which something follows. */
-  function tell({ rows }: Done): string[] {
-    announce(channel, rows);
-    for (const workerId of new Set(rows.map((row) => row.workerId))) if (workerId) channel.publishNudge(workerId);
-    return rows.filter((row) => row.followed || row.state === 'DEFERRED').map((row) => row.id);
   }
 
   /**
@@ -140,7 +136,7 @@ export function createBulk(
         reason: reason ?? 'retry',
         priorityStepMs: options.priorityStepMs,
       };
-      return run(caller, target, more, async (ids) => {
+      return run(caller, target, { ...more, replaced: fromStart }, async (ids) => {
         // Children that run again with their parents are locked in the same round.
         const children = fromStart ? new Map<string, string[]>() : await childrenOfAll(database.read, ids);
         const act: Act = async (tx, matching) => {
@@ -151,7 +147,8 @@ export function createBulk(
             by,
           );
           const retried = new Set(rows.map((row) => row.id));
-          return { changed: matching.filter((id) => retried.has(id)).length, rows };
+          const left = fromStart ? await cancelLeftBehind(tx, [...retried], actor) : [];
+          return { changed: matching.filter((id) => retried.has(id)).length, rows: [...rows, ...left] };
         };
         return locked(caller, target, act, [...children.values()].flat())(ids);
       });

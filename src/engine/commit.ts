@@ -18,3 +18,13 @@ export function announce(channel: Announcer, rows: readonly ChangeRow[]): void {
   }
   if (hints.size > 0) channel.publishReady([...hints.values()]);
 }
+
+/** A change, and where a handler of the job is to be told, its worker. */
+export type ChangedRow = ChangeRow & { workerId?: string | null };
+
+/** `announce`, and a word to the workers that are concerned. Returns the jobs of which something follows. */
+export function tell(channel: Announcer & Pick<LiveChannel, 'publishNudge'>, rows: readonly ChangedRow[]): string[] {
+  announce(channel, rows);
+  for (const workerId of new Set(rows.map((row) => row.workerId))) if (workerId) channel.publishNudge(workerId);
+  return rows.filter((row) => row.followed || row.state === 'DEFERRED').map((row) => row.id);
+}

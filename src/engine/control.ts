@@ -3,7 +3,6 @@ import { publicId } from '../core/ids.ts';
 import { type JobRow, MAX_TEXT } from '../core/job.ts';
 import { textProblem } from '../core/json.ts';
 import { allows, isTerminal } from '../core/state.ts';
-import type { ChangeRow } from '../db/changes.ts';
 import { jobById } from '../db/reads/job-row.ts';
 import { keyHolder } from '../db/reads/key-holder.ts';
 import { cancel } from '../db/transitions/cancel.ts';
@@ -11,8 +10,9 @@ import { retry } from '../db/transitions/retry.ts';
 import { runNow } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
 import type { LiveChannel } from '../events/channel.ts';
-import { announce } from './commit.ts';
+import { announce, type ChangedRow, tell } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
+import { cancelLeftBehind } from './left-behind.ts';
 import type { Caller, EngineOptions, JobsEngine } from './types.ts';
 
 /** Undoes the transaction. */
@@ -34,12 +34,13 @@ export function createControl(
   }
 
   /** The job with its children, or nothing: keys that some of them took back are free again when the job cannot go. */
-  async function retryWhole(id: string, by: Parameters<typeof retry>[3]): Promise<ChangeRow[]> {
+  async function retryWhole(id: string, by: Parameters<typeof retry>[3]): Promise<ChangedRow[]> {
     try {
       return await db.transaction(async (tx) => {
         const rows = await retry(tx, [id], null, by);
         if (!rows.some((row) => row.id === id)) throw new NotRetried();
-        return rows;
+        const drops = by.fromStart || by.fromCheckpoint !== null;
+        return drops ? [...rows, ...(await cancelLeftBehind(tx, [id], by.actor))] : rows;
       });
     } catch (error) {
       if (error instanceof NotRetried) return [];
@@ -82,9 +83,8 @@ export function createControl(
         reason: reason ?? 'retry',
         priorityStepMs: options.priorityStepMs,
       });
-      announce(channel, rows);
-      const told = rows.filter((row) => row.followed || row.state === 'DEFERRED');
-      if (told.length > 0) await followUps.soon(told.map((row) => row.id));
+      const followed = tell(channel, rows);
+      if (followed.length > 0) await followUps.soon(followed);
       const job = await get(caller, id);
       if (rows.length === 0) {
         if (expectedRun !== null && job.run !== expectedRun) throw movedOn(job, expectedRun);

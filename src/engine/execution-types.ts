@@ -65,6 +65,16 @@ export interface ApprovalOpening extends ShownApproval {
   expiresInMs: number | null;
 }
 
+/** The children of one call, as their parent asks for them. Ids in stored form, each once. */
+export interface ChildrenSeen {
+  jobId: string;
+  attempt: number;
+  key: string;
+  children: readonly string[];
+  /** The run of each whose end the parent was told before; null: it was told of none. */
+  seen: readonly number[] | null;
+}
+
 /** Jobs that a running attempt submits together with the checkpoint that keeps it from submitting them again. */
 export interface JobsFromHandler {
   jobId: string;
@@ -209,8 +219,8 @@ export interface ExecutionEngine extends ArtifactVerbs {
    * Its stored id. @throws as `submit`
    */
   submitWithin(tx: unknown, parentId: string, job: JobsFromHandler['jobs'][number]): Promise<string>;
-  /** How jobs stand, in the order of their ids (stored form); those that are gone are left out. */
-  outcomes(jobIds: readonly string[]): Promise<OutcomeRow[]>;
+  /** How children stand, in the order of their ids; those that are gone are left out. @throws LeaseLost */
+  childOutcomes(of: ChildrenSeen): Promise<OutcomeRow[]>;
   /** How the jobs stand that this one depends on, in the order in which they were given. */
   dependencies(jobId: string): Promise<OutcomeRow[]>;
   /** The abort signal fired in the handler: one more rung of the ladder, once. */

@@ -5,7 +5,7 @@ import { definitionDigest } from '../core/task.ts';
 import { toChanges } from '../db/changes.ts';
 import { isUniqueViolation } from '../db/errors.ts';
 import { checkpointsOf } from '../db/reads/checkpoint-rows.ts';
-import { dependencyOutcomes, outcomesOf } from '../db/reads/outcomes.ts';
+import { dependencyOutcomes } from '../db/reads/outcomes.ts';
 import { cancelDelivered } from '../db/transitions/cancel.ts';
 import { claim, startedChange } from '../db/transitions/claim.ts';
 import { openApproval } from '../db/transitions/open-approval.ts';
@@ -16,6 +16,7 @@ import { markStopped, registerWorker } from '../db/writes/workers.ts';
 import type { ArtifactVerbs } from './artifact-types.ts';
 import { createBatcher } from './batcher.ts';
 import { sendBeat } from './beat.ts';
+import { createChildOutcomes } from './child-outcomes.ts';
 import { type Announcer, announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { createSettle } from './settle.ts';
@@ -99,7 +100,7 @@ export function createExecution(
       return approval;
     },
 
-    outcomes: (ids) => (ids.length === 0 ? Promise.resolve([]) : outcomesOf(db, ids)),
+    ...createChildOutcomes(database),
     dependencies: (jobId) => dependencyOutcomes(db, jobId),
 
     async flushProgress(updates) {

@@ -60,7 +60,8 @@ builder.mutationFields((t) => {
         filter,
         fromStart: t.arg.boolean({
           defaultValue: false,
-          description: 'Drops the checkpoints; else each job goes on behind its last one.',
+          description:
+            'Drops the checkpoints; else each job goes on behind its last one. A child that matches together with its parent stays as it is, since the parent submits a new one.',
         }),
         reason,
         expectedCount,

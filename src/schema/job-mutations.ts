@@ -99,7 +99,8 @@ const RetryJobInput = builder.inputType('RetryJobInput', {
     expectedRun: t.int({ description: 'Only if the job is still in this run, else InvalidTransition.' }),
     fromStart: t.boolean({
       defaultValue: false,
-      description: 'Drops the checkpoints; else it goes on behind the last one. Not with `fromCheckpoint`.',
+      description:
+        'Drops the checkpoints; else it goes on behind the last one. Children of the old ones that still run are canceled, unless their idempotency key leads to them again. Not with `fromCheckpoint`.',
     }),
     fromCheckpoint: t.string({ description: 'Drops the checkpoint of this key and all that were saved after it.' }),
     reason: t.string({ description: 'For people, at most 500 characters; kept in the events.' }),

@@ -5,6 +5,7 @@ import { toIso } from '../core/job.ts';
 import type { Attempt } from './attempt.ts';
 import type { AttemptWrites } from './attempt-writes.ts';
 import type { HandlerContext } from './context.ts';
+import { insideStep } from './inside-step.ts';
 
 /** `ctx.artifact` of one attempt. */
 export function createArtifactCalls(parts: {
@@ -17,10 +18,12 @@ export function createArtifactCalls(parts: {
   const storing = new Map<string, Promise<unknown>>();
 
   async function store(name: string, data: ArtifactData, mediaType: string): Promise<ArtifactRecord> {
-    const gathered = await gather(data, name, gathering, (step) => {
-      attempt.assertWritable();
-      return attempt.unlessOver(step);
-    });
+    const gathered = await insideStep(attempt, () =>
+      gather(data, name, gathering, (step) => {
+        attempt.assertWritable();
+        return attempt.unlessOver(step);
+      }),
+    );
     try {
       const { bytes, sha256, content } = gathered;
       const row = await writes.storeArtifact({ name, mediaType, bytes, sha256, content });

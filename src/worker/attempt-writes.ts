@@ -6,7 +6,13 @@ import type { OutcomeRow } from '../core/outcome.ts';
 import type { ProgressReport } from '../core/progress.ts';
 import type { UserTx } from '../db/types.ts';
 import type { ArtifactWrite } from '../engine/artifact-types.ts';
-import type { ApprovalOpening, CheckpointWrite, ExecutionEngine, JobsFromHandler } from '../engine/types.ts';
+import type {
+  ApprovalOpening,
+  CheckpointWrite,
+  ChildrenSeen,
+  ExecutionEngine,
+  JobsFromHandler,
+} from '../engine/types.ts';
 import type { Attempt } from './attempt.ts';
 import { insideTransaction } from './inside-transaction.ts';
 import type { Carried, ProgressTrack } from './progress-flusher.ts';
@@ -51,7 +57,7 @@ export type HandlerVerbs = Pick<
   | 'openApproval'
   | 'submitFromHandler'
   | 'submitWithin'
-  | 'outcomes'
+  | 'childOutcomes'
   | 'dependencies'
 >;
 
@@ -139,9 +145,10 @@ export class AttemptWrites {
     return this.#execution.submitWithin(tx, this.#attempt.job.id, job);
   }
 
-  /** How jobs stand, by stored id. */
-  outcomes(jobIds: readonly string[]): Promise<OutcomeRow[]> {
-    return this.#fenced(() => this.#execution.outcomes(jobIds));
+  /** How the children stand that were submitted under this key. */
+  childOutcomes(of: Pick<ChildrenSeen, 'key' | 'children' | 'seen'>): Promise<OutcomeRow[]> {
+    const { id, attempt } = this.#attempt.job;
+    return this.#fenced(() => this.#execution.childOutcomes({ ...of, jobId: id, attempt }));
   }
 
   /** How the jobs stand that went before this one. */

@@ -45,7 +45,10 @@ export async function runBatches<V, C>(
   const saved = await writes.earlierOf(call.key, 'CURSOR');
   const state = saved ? stateOf(saved) : freshState(call.options.start);
   if (state.finished) return totals(state);
-  const source = new BatchSource<V, C>((s) => call.options.source(state.cursor as C, s), attempt.signal);
+  const source = await insideStep(
+    attempt,
+    () => new BatchSource<V, C>((s) => call.options.source(state.cursor as C, s), attempt.signal),
+  );
   try {
     return totals(await workThrough(source, state, call, attempt, writes));
   } finally {
@@ -61,13 +64,13 @@ async function workThrough<V, C>(
   writes: AttemptWrites,
 ): Promise<BatchState> {
   let state = first;
-  let next = prefetch(source, call.options.size);
+  let next = prefetch(source, call, attempt);
   for (;;) {
     // Between batches nothing is half done: the place to stop, also while the source is slow.
     const batch = await orAborted(next, attempt.signal);
     if (batch === null) break;
     // Before the transaction opens: a source that reads the database must not do it inside.
-    next = prefetch(source, call.options.size);
+    next = prefetch(source, call, attempt);
     state = await (call.options.transaction === false ? runPlain : runInTransaction)(
       batch,
       state,
@@ -82,8 +85,12 @@ async function workThrough<V, C>(
 }
 
 /** Begins to take a batch; a failure is looked at when the batch is awaited, and is not unhandled until then. */
-function prefetch<V, C>(source: BatchSource<V, C>, size: number): Promise<Batch<V, C> | null> {
-  const batch = take(source, size);
+function prefetch<V, C>(
+  source: BatchSource<V, C>,
+  { options }: BatchesCall<V, C>,
+  attempt: Attempt,
+): Promise<Batch<V, C> | null> {
+  const batch = insideStep(attempt, () => take(source, options.size));
   batch.catch(() => {});
   return batch;
 }

@@ -34,8 +34,11 @@ export async function runChildren(
   if (specs.length === 0) return [];
   const earlier = await writes.earlierOf(key, 'CHILDREN');
   const policy = onFailure === 'cancelSiblings' ? 'CANCEL_SIBLINGS' : 'CONTINUE';
-  const ids = earlier ? (earlier.data as { jobs: string[] }).jobs : await submitJobs(key, specs, policy, writes);
-  const known = new Map((await writes.outcomes([...new Set(ids)])).map((row) => [row.jobId, row]));
+  const saved = earlier?.data as { jobs: string[]; seen?: number[] } | undefined;
+  const ids = saved?.jobs ?? (await submitJobs(key, specs, policy, writes));
+  const children = [...new Set(ids)];
+  const outcomes = await writes.childOutcomes({ key, children, seen: saved?.seen ?? null });
+  const known = new Map(outcomes.map((row) => [row.jobId, row]));
   const rows = ids.map((id) => known.get(id) ?? removed(id));
   const unfinished = new Set(rows.filter((row) => !isTerminal(row.state)).map((row) => row.jobId)).size;
   if (unfinished > 0) return waits.park({ kind: 'CHILDREN', key, unfinished });
@@ -131,5 +134,14 @@ function describe({ jobId, task, state, error, reason }: OutcomeRow): string {
 }
 
 function removed(jobId: string): OutcomeRow {
-  return { jobId, task: '', name: null, state: 'CANCELED', result: null, error: null, reason: 'it was removed' };
+  return {
+    jobId,
+    task: '',
+    name: null,
+    state: 'CANCELED',
+    run: 0,
+    result: null,
+    error: null,
+    reason: 'it was removed',
+  };
 }

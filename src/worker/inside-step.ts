@@ -5,7 +5,7 @@ import { WaitInsideStepError } from '../core/handler-errors.ts';
 const mark = new AsyncLocalStorage<{ owner: object; open: boolean }>();
 let open = 0;
 
-/** Runs the user's part of a step or batch of `owner`, an attempt; its waits are refused inside it. */
+/** Runs the user's part of a step or batch, or a source of data, of `owner`, an attempt; its waits are refused inside it. */
 export async function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<T> {
   const here = { owner, open: true };
   open++;

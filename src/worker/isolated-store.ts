@@ -30,7 +30,7 @@ export async function openIsolatedStore(
     storeArtifact: (write) => worker.storeArtifact(write),
     openApproval: (opening) => worker.openApproval(opening),
     submitFromHandler: (from) => worker.submitFromHandler(from),
-    outcomes: (ids) => worker.outcomes(ids),
+    childOutcomes: (of) => worker.childOutcomes(of),
     dependencies: (jobId) => worker.dependencies(jobId),
     submitWithin: () => Promise.reject(notInThread('ctx.submit with `tx`')),
   };

@@ -86,7 +86,7 @@ export class IsolatedThread {
       storeArtifact: (write) => execution.storeArtifact(write).then(advanced),
       openApproval: (opening) => execution.openApproval(opening).then(advanced),
       submitFromHandler: (from) => execution.submitFromHandler(from).then(advanced),
-      outcomes: (ids) => execution.outcomes(ids),
+      childOutcomes: (of) => execution.childOutcomes(of),
       dependencies: (jobId) => execution.dependencies(jobId),
       flushProgress: (updates) => execution.flushProgress(updates).then(advanced),
       appendLogs: (lines) => execution.appendLogs(lines),

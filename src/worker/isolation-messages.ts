@@ -42,7 +42,7 @@ export const RELAYED = [
   'storeArtifact',
   'openApproval',
   'submitFromHandler',
-  'outcomes',
+  'childOutcomes',
   'dependencies',
   'flushProgress',
   'appendLogs',

@@ -82,7 +82,8 @@ export type ChildOutcomes<T extends readonly AnyTask[]> = { [K in keyof T]: Outc
 export interface ChildrenOptions {
   /**
    * `throw` (the default): when all have ended and one did not complete, ChildFailedError. `cancelSiblings`: the same, and
-   * the others are canceled as soon as one does not complete. `return`: how each ended.
+   * the others of this call are canceled as soon as one does not complete. `return`: how each ended. What was told of a child
+   * that did not complete is told alike ever after, also when somebody retries the child alone.
    */
   onFailure?: 'throw' | 'cancelSiblings' | 'return';
 }

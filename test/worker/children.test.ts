@@ -14,6 +14,9 @@ const childrenOf = async (b: Bench, parentId: string) =>
     ])
   ).map((row) => row.id);
 
+const aborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+
 describe.each(databases())('children, on $name', (store) => {
   /** A child that fails in its first run, and in later ones waits for a signal. */
   function brittle() {
@@ -49,10 +52,9 @@ describe.each(databases())('children, on $name', (store) => {
     expect((await b.job(id)).attempt).toBe(attempt + 1);
   });
 
-  test('a child that runs again while its parent waits for people is waited for', async () => {
-    const b = await bench(store);
-    const { gate, task } = brittle();
-    const parent = defineTask({
+  /** Asks for an approval behind its children, and gives their states. */
+  const askBehind = (task: AnyTask) =>
+    defineTask({
       name: 'parent',
       run: async (ctx) => {
         const children = ctx.children('c', [{ task }], { onFailure: 'return' });
@@ -61,18 +63,178 @@ describe.each(databases())('children, on $name', (store) => {
         return (await children).map((child) => child.state);
       },
     });
+
+  const goOn = (b: Bench, id: string) =>
+    b.engine.approvals.decide({ ...me, actor: 'user:ada' }, { jobId: id, key: 'go' }, 'APPROVED', {});
+
+  test('a parent that went on behind a failed child meets it failed ever after, also when the child was mended', async () => {
+    const b = await bench(store);
+    const { gate, task } = brittle();
+    const parent = askBehind(task);
     await b.work([parent, task]);
     const id = await b.submit(parent);
     await b.reaches(id, 'WAITING_FOR_REVIEW');
     const [child = ''] = await childrenOf(b, id);
     await b.engine.jobs.retry(me, child);
     await b.reaches(child, 'RUNNING');
-    await b.engine.approvals.decide({ ...me, actor: 'user:ada' }, { jobId: id, key: 'go' }, 'APPROVED', {});
+    await goOn(b, id);
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.result(id)).toEqual(['FAILED']);
+    gate.resolve();
+    await b.reaches(child, 'COMPLETED');
+    // What the parent does over again begins with the child as it is by then.
+    await b.engine.jobs.retry(me, id);
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.result(id)).toEqual(['COMPLETED']);
+  });
+
+  test('the error of a failed child is that of the run that its parent saw', async () => {
+    const b = await bench(store);
+    const task = defineTask({
+      name: 'worse',
+      maxAttempts: 1,
+      run: (ctx) => Promise.reject(new Error(`run ${ctx.job.run}`)),
+    });
+    const parent = defineTask({
+      name: 'parent',
+      run: async (ctx) => {
+        const caught = await ctx.children('c', [{ task }]).catch((error: Error) => error.message);
+        await ctx.approval('go', { title: 'Go on?' });
+        return caught;
+      },
+    });
+    await b.work([parent, task]);
+    const id = await b.submit(parent);
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    const [child = ''] = await childrenOf(b, id);
+    await b.engine.jobs.retry(me, child);
+    await eventually(async () => expect(await b.job(child)).toMatchObject({ state: 'FAILED', run: 2 }));
+    await goOn(b, id);
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.result(id)).toBe(`child worse (${publicId('Job', child)}) failed: run 1`);
+  });
+
+  test('a completed child that runs again while its parent waits for people is waited for', async () => {
+    const b = await bench(store);
+    const gate = deferred();
+    const task = defineTask({ name: 'again', run: (ctx) => (ctx.job.run === 1 ? null : gate.promise) });
+    const parent = askBehind(task);
+    await b.work([parent, task]);
+    const id = await b.submit(parent);
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    const [child = ''] = await childrenOf(b, id);
+    await b.engine.jobs.retry(me, child);
+    await b.reaches(child, 'RUNNING');
+    await goOn(b, id);
     await b.reaches(id, 'DEFERRED');
     const { attempt } = await b.job(id);
     gate.resolve();
     expect((await b.ends(id)).attempt).toBe(attempt + 1);
     expect(await b.result(id)).toEqual(['COMPLETED']);
+  });
+
+  /** A parent that fails as soon as its child has begun; that waits for a signal. */
+  function hasty(spec: { idempotencyKey?: string } = {}) {
+    const [begun, gate] = [deferred(), deferred()];
+    const slow = defineTask({
+      name: 'slow',
+      run: (ctx) => {
+        begun.resolve();
+        return Promise.race([gate.promise, aborted(ctx.signal)]);
+      },
+    });
+    const parent = defineTask({
+      name: 'parent',
+      maxAttempts: 1,
+      run: async (ctx) => {
+        const children = ctx.children('c', [{ task: slow, ...spec }]);
+        if (ctx.job.run === 1) await ctx.step('s', () => begun.promise.then(() => Promise.reject(new Error('no'))));
+        return children;
+      },
+    });
+    return { gate, slow, parent };
+  }
+
+  test('a parent that begins anew cancels what it had begun, since it submits it again', async () => {
+    const b = await bench(store);
+    const { gate, slow, parent } = hasty();
+    await b.work([parent, slow]);
+    const id = await b.submit(parent);
+    await b.ends(id);
+    const [child = ''] = await childrenOf(b, id);
+    expect((await b.job(child)).state).toBe('RUNNING');
+    await b.engine.jobs.retry(me, id, { fromStart: true });
+    expect(await b.ends(child)).toMatchObject({
+      state: 'CANCELED',
+      cancelReason: `its parent ${publicId('Job', id)} submits its children anew`,
+    });
+    gate.resolve();
+    await b.reaches(id, 'COMPLETED');
+    expect(await childrenOf(b, id)).toHaveLength(2);
+  });
+
+  test('a child with a key is the same one for a parent that begins anew', async () => {
+    const b = await bench(store);
+    const { gate, slow, parent } = hasty({ idempotencyKey: 'kept' });
+    await b.work([parent, slow]);
+    const id = await b.submit(parent);
+    await b.ends(id);
+    await b.engine.jobs.retry(me, id, { fromStart: true });
+    await b.reaches(id, 'DEFERRED');
+    gate.resolve();
+    await b.reaches(id, 'COMPLETED');
+    expect(await childrenOf(b, id)).toHaveLength(1);
+  });
+
+  test('parents and children that are to begin anew together: the parents submit the children again', async () => {
+    const b = await bench(store);
+    const task = defineTask({
+      name: 'leaf',
+      maxAttempts: 1,
+      run: (ctx) => (ctx.job.run === 1 && failing ? Promise.reject(new Error('no')) : 'done'),
+    });
+    let failing = true;
+    const parent = defineTask({ name: 'parent', maxAttempts: 1, run: (ctx) => ctx.children('c', [{ task }]) });
+    await b.work([parent, task]);
+    const id = await b.submit(parent, undefined, { tags: ['t'] });
+    await b.ends(id);
+    const [old = ''] = await childrenOf(b, id);
+    failing = false;
+    const ids = [id, old];
+    const done = await b.engine.bulk.retryJobs(me, { ids }, { fromStart: true });
+    expect(done).toMatchObject({ matched: 2, changed: 1, remaining: 0 });
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.job(old)).toMatchObject({ state: 'FAILED', run: 1 });
+    expect(await childrenOf(b, id)).toHaveLength(2);
+  });
+
+  test('cancelSiblings cancels those of its own call only', async () => {
+    const b = await bench(store);
+    const { task } = brittle();
+    const gate = deferred();
+    const slow = defineTask({ name: 'slow', run: (ctx) => Promise.race([gate.promise, aborted(ctx.signal)]) });
+    const parent = defineTask({
+      name: 'parent',
+      run: async (ctx) => {
+        const options = { onFailure: 'cancelSiblings' } as const;
+        const calls = [
+          ctx.children('a', [{ task }, { task: slow, title: 'sibling' }], options),
+          ctx.children('b', [{ task: slow, title: 'other' }], options),
+        ];
+        return (await Promise.allSettled(calls)).map(({ status }) => status);
+      },
+    });
+    await b.work([parent, task, slow]);
+    const id = await b.submit(parent);
+    await b.reaches(id, 'DEFERRED');
+    const jobs = await Promise.all((await childrenOf(b, id)).map((child) => b.job(child)));
+    const titled = (title: string) => jobs.find((job) => job.title === title)?.id ?? '';
+    const [sibling, other] = [titled('sibling'), titled('other')];
+    await b.reaches(sibling, 'CANCELED');
+    await b.reaches(other, 'RUNNING');
+    gate.resolve();
+    await b.reaches(id, 'COMPLETED');
+    expect(await b.result(id)).toEqual(['rejected', 'fulfilled']);
   });
 
   test('children with equal keys are one job, and each place has its result', async () => {

@@ -51,6 +51,53 @@ describe.each(databases())('what a wait may not do, on $name', (store) => {
     }
   });
 
+  test('a wait inside a source of data is refused, and nobody hangs', async () => {
+    const b = await bench(store);
+    const wait = (ctx: HandlerContext) => ctx.sleep('x', '1h');
+    const item = { cursor: 1, value: 1 };
+    const sources: Record<string, (ctx: HandlerContext) => unknown> = {
+      'batches of a generator': (ctx) =>
+        ctx.batches(
+          'b',
+          {
+            size: 1,
+            start: 0,
+            source: async function* () {
+              yield item;
+              await wait(ctx);
+            },
+          },
+          () => {},
+        ),
+      'batches of a function': (ctx) =>
+        ctx.batches(
+          'b',
+          { size: 1, start: 0, source: () => ({ [Symbol.asyncIterator]: () => ({ next: () => wait(ctx) as never }) }) },
+          () => {},
+        ),
+      artifact: (ctx) =>
+        ctx.artifact(
+          'a',
+          (async function* () {
+            yield 'text';
+            await wait(ctx);
+          })(),
+        ),
+    };
+    const tasks = Object.entries(sources).map(([name, run]) =>
+      defineTask({ name: name.replaceAll(' ', '-'), run: async (ctx) => void (await run(ctx)) }),
+    );
+    await b.work(tasks);
+    for (const task of tasks) {
+      const { state, error } = await b.ends(await b.submit(task));
+      expect({ task: task.name, state, code: error?.code }).toEqual({
+        task: task.name,
+        state: 'FAILED',
+        code: 'WAIT_INSIDE_STEP',
+      });
+    }
+  });
+
   test('a step may call what does not wait, and a job may wait beside a step', async () => {
     const b = await bench(store);
     const task = defineTask({

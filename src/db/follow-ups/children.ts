@@ -21,12 +21,18 @@ union all
 select s.id, u.id, 'sibling', null
 from waymark.job_states u
 join waymark.job_dependencies d on d.upstream_id = u.id and d.kind = 'CHILD' and d.policy = 'CANCEL_SIBLINGS'
-join waymark.job_dependencies o on o.job_id = d.job_id and o.kind = 'CHILD' and o.policy = 'CANCEL_SIBLINGS'
-join waymark.jobs j on j.id = o.upstream_id and j.parent_id = o.job_id
-join waymark.job_states s on s.id = o.upstream_id
+join waymark.job_states p on p.id = d.job_id
+join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
+  and c.data::jsonb -> 'jobs' @> to_jsonb(u.id::text)
+cross join lateral json_array_elements_text(c.data -> 'jobs') as o(id)
+join waymark.jobs j on j.id = o.id::uuid and j.parent_id = p.id
+join waymark.job_states s on s.id = j.id
 where u.id = any($1::uuid[]) and u.state in ('FAILED', 'CANCELED') and s.id = any($2::uuid[]) and s.finished_at is null`;
 
-/** The children of canceled jobs, and the siblings of failed children that ask for it, as far as they are locked. */
+/**
+ * The children of canceled jobs, and the siblings of failed children that ask for it, as far as they are locked. Siblings are
+ * those of one call, which its checkpoint names.
+ */
 export function cascadeOf(tx: Executor, ended: readonly string[], locked: readonly string[]): Promise<CascadeRow[]> {
   return tx.query<CascadeRow>(CASCADE, [pgArray(ended), pgArray(locked)]);
 }

@@ -74,6 +74,12 @@ a as (
       where c.job_id = l.id and c.epoch = a.epoch and c.key = a.key and c.sequence >= l.from_sequence)
   )
 ),
+b as (
+  update waymark.checkpoints c set data = (c.data::jsonb - 'seen')::json
+  from l
+  where c.job_id = l.id and l.finished and c.epoch = l.epoch and c.kind = 'CHILDREN' and c.data -> 'seen' is not null
+    and not coalesce(l.from_start or c.sequence >= l.from_sequence, false)
+),
 d1 as (
   delete from waymark.job_dependencies d using l where d.job_id = l.id and d.kind = 'CHILD' and l.from_start
 ),

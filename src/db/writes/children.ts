@@ -25,6 +25,29 @@ export async function addChildren(
   ]);
 }
 
+const KEEP_SEEN = `
+with l as materialized (
+  select s.id, s.epoch from waymark.job_states s
+  where s.id = $1::uuid and s.worker_id is not null and s.attempt = $2::int
+  for no key update
+)
+update waymark.checkpoints c set data = (c.data::jsonb || jsonb_build_object('seen', $4::int[]))::json
+from l where c.job_id = l.id and c.epoch = l.epoch and c.key = $3 and c.kind = 'CHILDREN'
+returning 1 as one`;
+
+/**
+ * Keeps which run of each child the parent has seen the end of, so that it sees the same one ever after. Not an advance of
+ * the job: no event. False: the attempt has lost the job.
+ */
+export async function keepSeen(
+  db: Executor,
+  parent: { jobId: string; attempt: number; key: string },
+  runs: readonly number[],
+): Promise<boolean> {
+  const rows = await db.query(KEEP_SEEN, [parent.jobId, parent.attempt, parent.key, pgArray(runs)]);
+  return rows.length > 0;
+}
+
 const WAITERS = `
 with recursive w(id) as (
   select $1::uuid

@@ -6,6 +6,7 @@ import type { Executor } from '../../src/db/types.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { createLiveHub, type LiveHub } from '../../src/engine/live/index.ts';
 import type { EngineOptions } from '../../src/engine/types.ts';
+import type { LiveChannel } from '../../src/events/channel.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { createServer, type ServerOptions, type WaymarkServer } from '../../src/server/server.ts';
 import type { Store, TestDatabase } from '../support/database.ts';
@@ -49,6 +50,8 @@ export async function startService(
   options: {
     server?: Partial<Omit<ServerOptions, 'deps'>>;
     engine?: Partial<EngineOptions>;
+    /** Default: one in memory. It is closed with the service. */
+    channel?: LiveChannel;
     /** A database that is open already. */
     database?: TestDatabase;
     /** In place of the database's own handle for the API's reads. */
@@ -57,7 +60,7 @@ export async function startService(
 ): Promise<Service> {
   const database = options.database ?? (await open());
   const settings = engineOptions(options.engine);
-  const channel = createMemoryChannel();
+  const channel = options.channel ?? createMemoryChannel();
   const engine = createEngine({ database, channel, options: settings });
   const errors: Service['errors'] = [];
   const log: Logger = {

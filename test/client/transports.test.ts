@@ -11,7 +11,7 @@ import { type HttpProxy, openProxy } from './proxy.ts';
 
 type Options = Omit<Parameters<typeof createClient>[0], 'url'>;
 
-describe.each(databases().slice(0, 1))('transports, over a proxy, on $name', ({ open }) => {
+describe.each(databases())('transports, over a proxy, on $name', ({ open }) => {
   let service: Service;
   let worker: HandWorker;
 

@@ -22,7 +22,7 @@ function Page() {
   return createElement('p', null, `${isLoading} ${connection}`);
 }
 
-describe.each(databases().slice(0, 1))('hooks of one job, on $name', ({ open }) => {
+describe.each(databases())('hooks of one job, on $name', ({ open }) => {
   let service: Service;
   let worker: HandWorker;
 

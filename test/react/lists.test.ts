@@ -8,7 +8,7 @@ import { databases } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { connect, mount } from './page.ts';
 
-describe.each(databases().slice(0, 1))('hooks of lists and graphs, on $name', ({ open }) => {
+describe.each(databases())('hooks of lists and graphs, on $name', ({ open }) => {
   let service: Service;
   let worker: HandWorker;
 

@@ -4,6 +4,7 @@
  * held, else 1 and says what did not.
  */
 import { join } from 'node:path';
+import { Command } from 'commander';
 import { WebSocket } from 'ws';
 import { decideCommand } from '../src/cli/approval-text.ts';
 import { type Approval, createClient, type JobEvent, type JobHandle } from '../src/client/index.ts';
@@ -17,7 +18,11 @@ const LIMIT_MS = 180_000;
 /** Longer pieces of work, so that there is something to be seen. */
 const PACE_MS = 600;
 
-const approvesItself = process.argv.includes('--yes') || process.env.CI === 'true';
+const { yes } = new Command('npm run demo:publish --')
+  .description('An article on its way to its readers; it waits for a review in another terminal.')
+  .option('--yes', 'approve it by a second process instead of waiting', process.env.CI === 'true')
+  .parse()
+  .opts<{ yes: boolean }>();
 
 await runDemo(demo);
 
@@ -46,7 +51,7 @@ async function demo(dir: string): Promise<void> {
   const args = `${answer.replace(/^waymark /, '')} --as user:ada`;
   say(colors.bold('The job waits for its review, and holds no slot of the worker. In another terminal:'));
   console.log(`\n  WAYMARK_URL=${url} npm run --silent waymark -- ${args}\n`);
-  if (approvesItself) {
+  if (yes) {
     say('Nobody has to: a second process of the command line does it now.');
     const data = JSON.stringify({ headline: approval.job.title });
     const said = await runWaymark(url, ['approve', job.id, '--data', data, '--as', 'user:ada']);

@@ -50,7 +50,50 @@ mutation Retry($id: ID!) {
   }
 }
 
-# 6. Look around.
+# 6. What waits for people? Take the id of one, and decide; the data is what its form asks for.
+query Approvals {
+  approvals(filter: { states: [OPEN], viewerCanDecide: true }, orderBy: EXPIRES_ASC) {
+    nodes { id title body schema expiresAt job { id task } }
+  }
+}
+
+mutation Approve($approval: ID!, $data: JSON) {
+  approveJob(input: { approvalId: $approval, data: $data }) {
+    __typename
+    ... on DecidePayload { approval { state decidedBy } }
+    ... on InvalidInput { issues { path message } }
+    ... on UserError { code message }
+  }
+}
+
+# 7. Jobs that go one after another: all of them or none.
+mutation Graph($task: String!, $input: JSON) {
+  submitGraph(input: {
+    nodes: [
+      { name: "first", job: { task: $task, input: $input } }
+      { name: "then", job: { task: $task, input: $input }, dependsOn: [{ node: "first" }] }
+    ]
+  }) {
+    __typename
+    ... on SubmitGraphPayload { graph { id state nodes { name job { id state } } } }
+    ... on UserError { code message path }
+  }
+}
+
+query Graphs {
+  graphs(first: 10) { nodes { id title state progress { fraction } counts { state count } } }
+}
+
+# 8. The same job again and again.
+mutation Schedule($task: String!, $input: JSON) {
+  saveSchedule(input: { name: "nightly", cron: "0 3 * * *", timezone: "Europe/Berlin", task: $task, input: $input }) {
+    __typename
+    ... on SaveSchedulePayload { schedule { name upcoming } }
+    ... on UserError { code message }
+  }
+}
+
+# 9. Look around.
 query Jobs {
   jobCounts { state count }
   jobs(first: 20, filter: { states: [RUNNING, RETRYING, FAILED] }) {
@@ -65,7 +108,11 @@ query Machinery {
 }
 `;
 
-const VARIABLES = JSON.stringify({ task: 'name.of.a.task', input: {}, id: 'job_…' }, null, 2);
+const VARIABLES = JSON.stringify(
+  { task: 'name.of.a.task', input: {}, id: 'job_…', approval: 'apr_…', data: {} },
+  null,
+  2,
+);
 
 export const graphiqlOptions: GraphiQLOptions = {
   title: 'Waymark GraphQL',

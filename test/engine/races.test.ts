@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { newUuid } from '../../src/core/ids.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
@@ -6,6 +6,9 @@ import { describePostgres, type TestDatabase } from '../support/database.ts';
 import { deferred, within } from '../support/eventually.ts';
 import { engineOptions, insertJob, insertWorker, me, taskNamed } from '../support/factory.ts';
 import { seededRandom } from '../support/random.ts';
+
+// A hundred rounds each: on a busy machine they take their time.
+vi.setConfig({ testTimeout: 120_000 });
 
 // Races need connections that really run side by side, so these are Postgres's alone.
 describePostgres('races', ({ open }) => {

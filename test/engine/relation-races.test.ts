@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { openDatabase } from '../../src/db/open.ts';
 import type { Database, SqlParam, Tx } from '../../src/db/types.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
@@ -16,6 +16,9 @@ interface Process {
   engine: Engine;
   worker: string;
 }
+
+// A hundred rounds each: on a busy machine they take their time.
+vi.setConfig({ testTimeout: 120_000 });
 
 // Engines with connections of their own, as in so many processes: these races need statements that run side by side.
 describePostgres('races between jobs that belong together', () => {

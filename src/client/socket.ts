@@ -85,7 +85,7 @@ export function createSocketChannel(
   return {
     subscribe({ query, variables }, sink) {
       client ??= open();
-      return client.socket.subscribe<Record<string, unknown>>(
+      const stop = client.socket.subscribe<Record<string, unknown>>(
         { query, variables },
         {
           next: ({ data, errors }) => {
@@ -96,6 +96,9 @@ export function createSocketChannel(
           complete: () => sink.complete(),
         },
       );
+      // An error and the end behind it often come at once. graphql-ws counts a stream that is stopped between them twice,
+      // and then closes the connection under the others, or never.
+      return () => queueMicrotask(stop);
     },
     reset: () => client?.socket.terminate(),
     async close() {

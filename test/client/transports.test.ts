@@ -166,15 +166,19 @@ describe.each(databases())('transports, over a proxy, on $name', ({ open }) => {
     expect(proxy.seen.streams > 0).toBe(transport === 'sse');
   });
 
-  test.each(['ws', 'sse', 'poll'] as const)('a job that is not there is said so over %s', async (transport) => {
-    const { client } = await behind({}, { transport });
-    const nobody = client.job('job_00000000000000000000000000');
-    await expect(nobody.events().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await expect(nobody.progress().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    await expect(client.watchGraph('gra_00000000000000000000000000').next()).rejects.toMatchObject({
-      code: 'NOT_FOUND',
-    });
-  });
+  test.each(['ws', 'sse', 'poll'] as const)(
+    'a job that is not there is said so over %s, and no connection stays',
+    async (transport) => {
+      const { client } = await behind({}, { transport });
+      const nobody = client.job('job_00000000000000000000000000');
+      await expect(nobody.events().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(nobody.progress().next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(client.watchGraph('gra_00000000000000000000000000').next()).rejects.toMatchObject({
+        code: 'NOT_FOUND',
+      });
+      await eventually(() => expect(service.server.stats()).toMatchObject({ sockets: 0, eventStreams: 0 }));
+    },
+  );
 
   test('20 random breaks and changes of transport: each event once and in order, the gauge never back', async () => {
     const random = seededRandom();

@@ -13,6 +13,7 @@ for (const name of [
   'steps',
   'progress',
   'graphql',
+  'live',
   'processes',
   'memory',
   'growth',

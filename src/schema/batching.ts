@@ -1,6 +1,13 @@
 import DataLoader from 'dataloader';
+import type { Executor } from '../db/types.ts';
 
 /** What batched reads are made of. */
+
+/** Whose rows are read, and by what. */
+export interface LoaderScope {
+  db: Executor;
+  tenant: string;
+}
 
 /** One value per key, by a read that leaves out what it does not find. */
 export function byKey<K, Row, V>(
@@ -57,6 +64,15 @@ export function pagesOf<W, Row>(
       loaders.set(name, loader);
     }
     return loader.load(jobId);
+  };
+}
+
+/** A read that is made once, when it is first asked for. */
+export function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
+  return () => {
+    result ??= read();
+    return result;
   };
 }
 

@@ -7,6 +7,7 @@ import type { LiveHub } from '../engine/live/types.ts';
 import type { QueuesEngine } from '../engine/queue-types.ts';
 import type { SchedulesEngine } from '../engine/schedule-types.ts';
 import type { Caller, JobsEngine } from '../engine/types.ts';
+import type { Made } from './lazy-parts.ts';
 import { createLoaders, type Loaders } from './loaders.ts';
 
 /** Who asks. */
@@ -77,18 +78,23 @@ export function freshLoaders(context: SchemaContext): void {
 
 /** How old a shared read may be: all streams of a job send a change within this time. */
 const SHARED_MS = 500;
-const shared = new WeakMap<object, { loaders: Loaders; since: number }>();
+const shared = new WeakMap<object, { made: Made; since: number }>();
 
 /**
  * The same for a value that many streams of this process send (the hub gives all of them the same object): what they
  * select beyond it is then read once for all. The value belongs to one tenant, which its streams have proved to be theirs.
  */
 export function sharedLoaders(context: SchemaContext, value: object): void {
+  context.loaders = createLoaders(context.sharedRead, context.caller.tenant, () => sharedOf(value));
+}
+
+// Asked for only where something is read: a value may stay in memory for long, and its loaders would with it.
+function sharedOf(value: object): Made {
   const now = performance.now();
   let entry = shared.get(value);
   if (!entry || now - entry.since > SHARED_MS) {
-    entry = { loaders: createLoaders(context.sharedRead, context.caller.tenant), since: now };
+    entry = { made: {}, since: now };
     shared.set(value, entry);
   }
-  context.loaders = entry.loaders;
+  return entry.made;
 }

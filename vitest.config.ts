@@ -15,8 +15,8 @@ export default defineConfig({
     // Trials mostly wait, for leases and outages: two files at once take little more time than one, also on two cores.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     maxConcurrency: 3,
-    testTimeout: 30_000,
-    // The first start of an embedded database takes seconds, on a busy machine many.
+    // The first start of an embedded database takes seconds, on a busy machine many; often it is part of a test.
+    testTimeout: 60_000,
     hookTimeout: 120_000,
   },
 });

@@ -183,17 +183,17 @@ describePostgres('when connections break', () => {
     const more: Promise<{ id: string }>[] = [];
     for (let round = 0; round < 8; round++) {
       const n = lines().length;
-      await eventually(() => expect(lines().length).toBeGreaterThan(n + 10));
+      await eventually(() => expect(lines().length).toBeGreaterThan(n + 10), { timeoutMs: 30_000 });
       more.push(...Array.from({ length: 5 }, (_, i) => t.client.submit('echo', i)));
       await t.sql`select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name like 'waymark%'`;
     }
-    for (const { id } of [...jobs, ...(await Promise.all(more))]) expect(await t.ends(id)).toBe('COMPLETED');
+    for (const { id } of [...jobs, ...(await Promise.all(more))]) expect(await t.ends(id, 60_000)).toBe('COMPLETED');
     for (const { id } of jobs) expect(await t.attempts(id)).toHaveLength(1);
     expect(lines()).toHaveLength(200);
     for (const service of fleet) service.kill('SIGTERM');
     for (const service of fleet) expect((await service.ended).code).toBe(0);
-  }, 120_000);
+  }, 240_000);
 
   test.concurrent("a job that runs while its worker restarts its connections is nobody else's within the lease", async (ctx) => {
     const t = await trial(ctx);

@@ -115,7 +115,16 @@ export async function runOn(
   const result = (await (as === 'arrays' ? query.values() : query)) as unknown as DriverResult | DriverResult[];
   // Several statements in one text give several results; the list of them has no columns of its own.
   const last = 'columns' in result ? result : (result.at(-1) as DriverResult);
-  return { rows: last.slice(), columns: last.columns ?? [], count: last.count };
+  return { rows: withoutHoles(last), columns: last.columns ?? [], count: last.count };
+}
+
+/**
+ * postgres.js goes on counting rows where a statement failed, or its connection broke, behind the first of them: so many
+ * places of the connection's next result are empty, and its rows stand behind these.
+ */
+function withoutHoles(rows: readonly unknown[]): unknown[] {
+  // `filter` passes over places that were never filled.
+  return 0 in rows ? rows.slice() : rows.filter(() => true);
 }
 
 function deferred<T>() {

@@ -113,6 +113,14 @@ describePostgres('the handles on Postgres', ({ open }) => {
     expect(await db.read.query('select n from public.t')).toEqual([{ n: 7 }]);
   });
 
+  test('a statement that fails behind its first rows leaves nothing in the results of the next ones', async () => {
+    const fails = () => db.submit.query('select 1 / (3 - g) as n from generate_series(1, 5) as g');
+    const lists = () => db.submit.query<{ n: number }>('select g::int as n from generate_series(1, 3) as g');
+    await Promise.all(Array.from({ length: 40 }, () => expect(fails()).rejects.toThrow()));
+    const answers = await Promise.all(Array.from({ length: 40 }, lists));
+    for (const rows of answers) expect(rows).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
+  });
+
   test('hot statements are prepared, unless that is switched off', async () => {
     for (const prepare of [true, false]) {
       const other = await openAt(db.url as string, { prepare });

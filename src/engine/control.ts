@@ -53,10 +53,9 @@ export function createControl(
       checkReason(reason);
       const { tenant, actor } = caller;
       const rows = await cancel(db, [id], { tenant, actor, reason, expectedRun, cascade: cascade ?? true });
-      announce(channel, rows);
+      // The word to its worker saves waiting for the next beat; the beat is what makes it sure.
+      tell(channel, rows);
       await followUps.after(rows);
-      // The hint saves waiting for the next beat; the beat is what makes it sure.
-      if (rows[0]?.workerId) channel.publishNudge(rows[0].workerId);
       const job = await get(caller, id);
       if (rows.length === 0) {
         if (expectedRun !== null && job.run !== expectedRun) throw movedOn(job, expectedRun);

@@ -52,11 +52,12 @@ export function createMaintenance(
   let contact: { since: number; until: number } | null = null;
 
   async function inContactForALease(): Promise<boolean> {
-    const now = performance.now();
-    // A process that was stopped for a while has seen nothing meanwhile, whatever the clock says.
-    if (!contact || now - contact.until > maxGapMs) contact = { since: now, until: now };
     const upFor = await serverUptime(db);
-    contact.until = performance.now();
+    // Behind the answer: a question that had to wait for it, as for a Postgres that was away, was no contact. Nor has a
+    // process that was stopped for a while seen anything meanwhile, whatever the clock says.
+    const now = performance.now();
+    if (!contact || now - contact.until > maxGapMs) contact = { since: now, until: now };
+    contact.until = now;
     return now - contact.since >= options.leaseMs && upFor >= options.leaseMs;
   }
 

@@ -1,10 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { newUuid } from '../../src/core/ids.ts';
+import type { Db } from '../../src/db/types.ts';
 import { createEngine, type Engine } from '../../src/engine/engine.ts';
 import { createMemoryChannel } from '../../src/events/memory.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
+import { deferred, eventually } from '../support/eventually.ts';
 import { engineOptions, insertJob, insertWorker, me, taskNamed } from '../support/factory.ts';
+
+const LEASE_MS = 300;
 
 describe.each(databases())('maintenance on $name', ({ open }) => {
   let database: TestDatabase;
@@ -13,7 +17,7 @@ describe.each(databases())('maintenance on $name', ({ open }) => {
     createEngine({
       database,
       channel: createMemoryChannel(),
-      options: engineOptions({ leaseMs: 300, sweepMs: 50, ...over }),
+      options: engineOptions({ leaseMs: LEASE_MS, sweepMs: 50, ...over }),
     });
 
   beforeEach(async () => {
@@ -83,6 +87,36 @@ describe.each(databases())('maintenance on $name', ({ open }) => {
     await insertJob(database.submit, { state: 'RUNNING', workerId: dead });
     const patient = engineWith({ leaseMs: 60_000 });
     for (let i = 0; i < 5; i++) expect(await patient.maintenance.rescue()).toEqual({ lostWorkers: 0, rescued: 0 });
+  });
+
+  test('a question that waited out an outage was no contact: workers get a whole lease behind the answer', async () => {
+    const gate = { opened: Promise.resolve() };
+    const { maintenance } = database;
+    const held: Db = {
+      kind: 'db',
+      user: maintenance.user,
+      query: async (text, params) => gate.opened.then(() => maintenance.query(text, params)),
+      transaction: (fn, options) => maintenance.transaction(fn, options),
+    };
+    const patient = createEngine({
+      database: { ...database, maintenance: held },
+      channel: createMemoryChannel(),
+      options: engineOptions({ leaseMs: LEASE_MS, sweepMs: 50 }),
+    });
+    const lost = await insertWorker(database.submit, { leaseMs: -1 });
+    await insertJob(database.submit, { state: 'RUNNING', workerId: lost });
+    await rescued(patient);
+
+    const silent = await insertWorker(database.submit, { leaseMs: -1 });
+    await insertJob(database.submit, { state: 'RUNNING', workerId: silent });
+    const back = deferred();
+    gate.opened = back.promise;
+    const asked = patient.maintenance.rescue();
+    // The outage itself.
+    await pause(LEASE_MS);
+    back.resolve();
+    expect(await asked).toEqual({ lostWorkers: 0, rescued: 0 });
+    expect(await rescued(patient)).toMatchObject({ lostWorkers: 1, rescued: 1 });
   });
 
   test('a live worker keeps its job, however long it runs', async () => {

@@ -64,6 +64,16 @@ describe.each(databases())('children, on $name', (store) => {
       },
     });
 
+  /** Waits until the parent has gone on behind its child and asks for its approval, and retries the child alone. */
+  async function retriedAlone(b: Bench, parent: AnyTask, task: AnyTask): Promise<{ id: string; child: string }> {
+    await b.work([parent, task]);
+    const id = await b.submit(parent);
+    await b.reaches(id, 'WAITING_FOR_REVIEW');
+    const [child = ''] = await childrenOf(b, id);
+    await b.engine.jobs.retry(me, child);
+    return { id, child };
+  }
+
   const goOn = (b: Bench, id: string) =>
     b.engine.approvals.decide({ ...me, actor: 'user:ada' }, { jobId: id, key: 'go' }, 'APPROVED', {});
 
@@ -71,11 +81,7 @@ describe.each(databases())('children, on $name', (store) => {
     const b = await bench(store);
     const { gate, task } = brittle();
     const parent = askBehind(task);
-    await b.work([parent, task]);
-    const id = await b.submit(parent);
-    await b.reaches(id, 'WAITING_FOR_REVIEW');
-    const [child = ''] = await childrenOf(b, id);
-    await b.engine.jobs.retry(me, child);
+    const { id, child } = await retriedAlone(b, parent, task);
     await b.reaches(child, 'RUNNING');
     await goOn(b, id);
     await b.reaches(id, 'COMPLETED');
@@ -103,11 +109,7 @@ describe.each(databases())('children, on $name', (store) => {
         return caught;
       },
     });
-    await b.work([parent, task]);
-    const id = await b.submit(parent);
-    await b.reaches(id, 'WAITING_FOR_REVIEW');
-    const [child = ''] = await childrenOf(b, id);
-    await b.engine.jobs.retry(me, child);
+    const { id, child } = await retriedAlone(b, parent, task);
     await eventually(async () => expect(await b.job(child)).toMatchObject({ state: 'FAILED', run: 2 }));
     await goOn(b, id);
     await b.reaches(id, 'COMPLETED');
@@ -119,11 +121,7 @@ describe.each(databases())('children, on $name', (store) => {
     const gate = deferred();
     const task = defineTask({ name: 'again', run: (ctx) => (ctx.job.run === 1 ? null : gate.promise) });
     const parent = askBehind(task);
-    await b.work([parent, task]);
-    const id = await b.submit(parent);
-    await b.reaches(id, 'WAITING_FOR_REVIEW');
-    const [child = ''] = await childrenOf(b, id);
-    await b.engine.jobs.retry(me, child);
+    const { id, child } = await retriedAlone(b, parent, task);
     await b.reaches(child, 'RUNNING');
     await goOn(b, id);
     await b.reaches(id, 'DEFERRED');

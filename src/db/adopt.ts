@@ -2,7 +2,7 @@ import { type QueryWithTypings, SQL, type SQLWrapper } from 'drizzle-orm';
 import { asThrown } from './errors.ts';
 import type { RawColumn } from './raw.ts';
 import type { Executor, SqlParam, Tx } from './types.ts';
-import { isJsonType, readRows, withoutHoles } from './values.ts';
+import { isJsonType, readRows } from './values.ts';
 
 /**
  * Runs Waymark's statements in a transaction that the caller opened on the same database: of Drizzle (over any driver),
@@ -87,7 +87,7 @@ interface DriverResult {
 /** postgres.js gives an array of rows with `columns`, PGlite and node-postgres an object with `rows` and `fields`. */
 function normalized(result: unknown): unknown[] {
   const { rows, columns, fields } = result as DriverResult;
-  const list = (Array.isArray(result) ? withoutHoles(result) : (rows ?? [])).map(withTimesAsText);
+  const list = (Array.isArray(result) ? [...result] : (rows ?? [])).map(withTimesAsText);
   const types = columns ?? fields?.map((f) => ({ name: f.name, type: f.dataTypeID })) ?? [];
   // JSON was parsed by the client; a string is then a JSON string, not a text to parse.
   const readable = types.filter((column) => !isJsonType(column.type));

@@ -2,7 +2,6 @@ import type { Sql, TransactionSql } from 'postgres';
 import { Unavailable } from '../core/errors.ts';
 import { isConnectionError } from './errors.ts';
 import type { RawOptions, RawResult, RawTx } from './raw.ts';
-import { withoutHoles } from './values.ts';
 
 /** Fails when `promise` is not settled in time. */
 type Watch = <T>(promise: Promise<T>) => Promise<T>;
@@ -117,6 +116,15 @@ export async function runOn(
   // Several statements in one text give several results; the list of them has no columns of its own.
   const last = 'columns' in result ? result : (result.at(-1) as DriverResult);
   return { rows: withoutHoles(last), columns: last.columns ?? [], count: last.count };
+}
+
+/**
+ * postgres.js goes on counting rows where a statement failed, or its connection broke, behind the first of them: so many
+ * places of the connection's next result are empty, and its rows stand behind these.
+ */
+function withoutHoles(rows: readonly unknown[]): unknown[] {
+  // `filter` passes over places that were never filled.
+  return 0 in rows ? rows.slice() : rows.filter(() => true);
 }
 
 function deferred<T>() {

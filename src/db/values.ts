@@ -40,15 +40,6 @@ export function isJsonType(type: number): boolean {
   return type === JSON_TYPE || type === JSONB;
 }
 
-/**
- * postgres.js goes on counting rows where a statement failed, or its connection broke, behind the first of them: so many
- * places of the connection's next result are empty, and its rows stand behind these.
- */
-export function withoutHoles(rows: readonly unknown[]): unknown[] {
-  // `filter` passes over places that were never filled.
-  return 0 in rows ? rows.slice() : rows.filter(() => true);
-}
-
 /** Reads bigint (as number), JSON and arrays in place: what Waymark's own statements are given. */
 export function readRows(rows: unknown[], columns: readonly RawColumn[]): void {
   readObjects(rows as Record<string, unknown>[], columns, { int8: toNumber, json: toJson });

@@ -48,15 +48,6 @@ describePostgres("a caller's own transaction on Postgres", ({ open }) => {
     expect(await stored()).toEqual([{ id: 1, j: ROW.j }]);
   });
 
-  test("a statement of the user's own that failed behind its first rows leaves nothing in the results of ours", async () => {
-    const fails = 'select 1 / (3 - g) as n from generate_series(1, 5) as g';
-    const rows = await users.begin(async (tx) => {
-      await tx.savepoint((inner) => inner.unsafe(fails)).catch(() => {});
-      return adopt(tx).query('select g::int as n from generate_series(1, 3) as g');
-    });
-    expect(rows).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }]);
-  });
-
   test("a savepoint of postgres.js too, and the client still works as the user's own afterwards", async () => {
     await users.begin(async (tx) => {
       await tx.savepoint((inner) => insert(adopt(inner)));

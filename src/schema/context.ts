@@ -68,6 +68,12 @@ export function createContext(
   return { ...deps, caller, baseUrl, read, sharedRead: deps.read, loaders: createLoaders(read, caller.tenant) };
 }
 
+/** What distinguishes this caller to resolvers, apart from what they read: equal keys see the same. */
+export function callerKey({ caller, baseUrl }: SchemaContext): string {
+  const { tenant, actor, groups, scopes } = caller;
+  return JSON.stringify([tenant, actor, groups, scopes, baseUrl]);
+}
+
 /**
  * Forgets what this operation has read so far. A context serves one operation, whose mutations run one after the other
  * and whose stream sends one value after the other, so nobody is using the old ones.

@@ -1,7 +1,7 @@
 import { parseId } from '../core/ids.ts';
 import type { JobsChanged as JobsChangedMessage } from '../engine/live/types.ts';
 import { builder } from './builder.ts';
-import { freshLoaders, sharedLoaders } from './context.ts';
+import { sharedLoaders } from './context.ts';
 import { JobEvent } from './event.ts';
 import { readInterval } from './interval.ts';
 import { JobFilterInput, toFilter } from './job-filter.ts';
@@ -85,11 +85,12 @@ builder.subscriptionFields((t) => ({
       const minIntervalMs = readInterval(args.minInterval);
       return live.jobsChanged(caller, {
         filter: liveFilter(toFilter(args.filter)),
+        filterKey: JSON.stringify(args.filter ?? null),
         minIntervalMs,
       });
     },
     resolve: (message, _, context) => {
-      freshLoaders(context);
+      sharedLoaders(context, message);
       return message;
     },
   }),

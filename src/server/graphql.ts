@@ -21,6 +21,7 @@ import { documentCaches } from './document-cache.ts';
 import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
 import { createMask, withoutInternals } from './masking.ts';
 import { useClosedSchema, useOperationSize, usePostedJson, useQueryCancellation } from './plugins.ts';
+import { useSharedResults } from './shared-results.ts';
 
 /** What a request may be; documented in the README. */
 export interface DocumentLimits extends OperationLimits {
@@ -134,6 +135,7 @@ export function createGraphQL(options: GraphQLOptions) {
       ...(options.introspection ? [] : [useClosedSchema(NoSchemaIntrospectionCustomRule)]),
       useOperationSize(limits),
       useQueryCancellation((o) => getOperationAST(o.document, o.operationName)?.operation === 'query'),
+      useSharedResults(),
     ],
   });
 

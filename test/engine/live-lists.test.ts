@@ -99,6 +99,99 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
     await Promise.all(streams.map((s) => s.return?.()));
   });
 
+  test('lists with the same filter gather, judge and send as one; those with another filter or pace do not', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    let judged = 0;
+    const filter = {
+      row: () => {
+        judged++;
+        return true;
+      },
+    };
+    const same = await Promise.all([1, 2, 3].map(() => opened(hub, { filter, filterKey: 'all' })));
+    const others = [
+      await opened(hub, { filterKey: 'other' }),
+      await opened(hub, { filterKey: 'all', minIntervalMs: 21 }),
+    ];
+    const change = await job.checkpoint();
+    bench.channel.publishChanges([change]);
+    const [first, ...rest] = await Promise.all(same.map(nextOf));
+    expect(first?.jobs).toMatchObject([{ id: job.id, version: change.version }]);
+    for (const message of rest) expect(message).toBe(first);
+    for (const stream of others) {
+      const message = await nextOf(stream);
+      expect(message).toEqual(first);
+      expect(message).not.toBe(first);
+    }
+    expect(judged).toBe(1);
+    await Promise.all([...same, ...others].map((s) => s.return?.()));
+    expect(hub.stats()).toMatchObject({ streams: 0, tenants: 0, subscriptions: 0 });
+  });
+
+  test('who joins a list is told to read it first, and then hears what the others hear', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    const early = await opened(hub, { filterKey: 'all' });
+    bench.channel.publishChanges([await job.checkpoint()]);
+    expect((await nextOf(early)).jobs).toHaveLength(1);
+    const late = await opened(hub, { filterKey: 'all' });
+    bench.channel.publishChanges([await job.checkpoint()]);
+    const message = await nextOf(early);
+    expect(message.jobs).toMatchObject([{ id: job.id, version: 4 }]);
+    expect(await nextOf(late)).toEqual(message);
+    // The last one is told as before when others have left.
+    await early.return?.();
+    bench.channel.publishChanges([await job.complete()]);
+    expect((await nextOf(late)).jobs).toMatchObject([{ state: 'COMPLETED' }]);
+    await late.return?.();
+  });
+
+  test('what comes while a stream is not asked becomes one message, each job once and newest; too much a reset', async () => {
+    const hub = bench.openHub({ maxChanged: 3 });
+    const jobs = await Promise.all(Array.from({ length: 4 }, bench.createJob));
+    const [a, b] = jobs as [JobWriter, JobWriter];
+    const [asked, slow] = [await opened(hub, { filterKey: 'all' }), await opened(hub, { filterKey: 'all' })];
+    for (const job of [a, a, b]) {
+      bench.channel.publishChanges([await job.checkpoint()]);
+      await nextOf(asked);
+    }
+    const merged = await nextOf(slow);
+    expect(merged.jobs.map((j) => [j.id, j.version]).sort()).toEqual(
+      [
+        [a.id, 4],
+        [b.id, 3],
+      ].sort(),
+    );
+    for (const job of jobs) {
+      bench.channel.publishChanges([await job.checkpoint()]);
+      await nextOf(asked);
+    }
+    expect(await nextOf(slow)).toEqual({ jobs: [], reset: true });
+    await Promise.all([asked.return?.(), slow.return?.()]);
+  });
+
+  test('a broken filter ends all streams of its list, and none that comes later', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    let broken = true;
+    const filter = {
+      row: () => {
+        if (broken) throw new Error('a broken filter');
+        return true;
+      },
+    };
+    const streams = await Promise.all([1, 2].map(() => opened(hub, { filter, filterKey: 'all' })));
+    const nexts = streams.map((stream) => stream.next());
+    bench.channel.publishChanges([await job.checkpoint()]);
+    for (const next of nexts) await expect(next).rejects.toThrow('a broken filter');
+    broken = false;
+    const later = await opened(hub, { filter, filterKey: 'all' });
+    bench.channel.publishChanges([await job.checkpoint()]);
+    expect((await nextOf(later)).jobs).toHaveLength(1);
+    await later.return?.();
+  });
+
   test('more changes than are kept become a reset', async () => {
     const hub = bench.openHub({ maxChanged: 3 });
     const jobs = await Promise.all(Array.from({ length: 5 }, bench.createJob));

@@ -6,7 +6,9 @@ import { ApprovalsSource } from './approvals-source.ts';
 import { EventSource, type Topics } from './event-source.ts';
 import { GraphSource } from './graph-source.ts';
 import { GraphTopics } from './graph-topics.ts';
-import { type Feeds, JobsSource } from './jobs-source.ts';
+import type { Feeds } from './jobs-source.ts';
+import { ListSource } from './list-source.ts';
+import { ListTopics } from './list-topic.ts';
 import { createPoller } from './poller.ts';
 import { ProgressSource } from './progress-source.ts';
 import { PullStream, type Source } from './pull.ts';
@@ -139,6 +141,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
   };
 
   const graphs = new GraphTopics(topics);
+  const lists = new ListTopics(topics, maxChanged);
   const queues = new QueueReader(options.db);
 
   function count(tenant: string, n: 1 | -1): void {
@@ -183,8 +186,9 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     jobProgress({ tenant }, jobId, { untilTerminal = true, signal } = {}) {
       return open(tenant, new ProgressSource(topics, { tenant, jobId }, { untilTerminal }), signal);
     },
-    jobsChanged({ tenant }, { filter = {}, minIntervalMs = 250, signal } = {}) {
-      return open(tenant, new JobsSource(topics, tenant, { filter, minIntervalMs, maxChanged }), signal);
+    jobsChanged({ tenant }, { filter = {}, filterKey, minIntervalMs = 250, signal } = {}) {
+      const options = { tenant, filter, filterKey, minIntervalMs };
+      return open(tenant, new ListSource(lists, options, maxChanged), signal);
     },
     approvalsChanged({ tenant }, { filter = {}, signal } = {}) {
       return open(tenant, new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);

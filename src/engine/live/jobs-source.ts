@@ -15,8 +15,8 @@ export interface Feeds {
 }
 
 /**
- * Changes of a tenant's jobs for one list: gathered between two messages, each job once, its row read when the message
- * is due. Too many changes, or changes that may have been missed, become a reset.
+ * Changes of a tenant's jobs for a list: gathered between two messages, each job once, its row read when the message is
+ * due. Too many changes, or changes that may have been missed, become a reset.
  */
 export class JobsSource implements Source<JobsChanged>, ListWatcher {
   readonly #feeds: Feeds;
@@ -27,7 +27,7 @@ export class JobsSource implements Source<JobsChanged>, ListWatcher {
   #feed: TenantFeed | undefined;
   /** Job → the newest version heard of. */
   #changed = new Map<string, number>();
-  #reset = true;
+  #reset = false;
   #failure: { error: unknown } | undefined;
 
   constructor(

@@ -50,6 +50,11 @@ export class Pace {
     this.wakeAt(this.#nextAt);
   }
 
+  /** Wakes at once, for what is no message. */
+  wakeNow(): void {
+    if (!this.#stopped) this.#wake();
+  }
+
   /** Wakes at a moment, but not before a message may be sent; the earliest of several counts. */
   wakeAt(at: number): void {
     if (this.#stopped) return;

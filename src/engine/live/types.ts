@@ -88,12 +88,13 @@ export interface LiveHub {
     options?: { untilTerminal?: boolean; signal?: AbortSignal },
   ): AsyncIterableIterator<JobRow>;
   /**
-   * Changes of the tenant's jobs, at most one message per `minIntervalMs` (default 250). Never ends by itself.
-   * @throws LimitExceeded, Unavailable as above
+   * Changes of the tenant's jobs, at most one message per `minIntervalMs` (default 250). Never ends by itself. Streams
+   * with the same `filterKey` have the same filter; they share all work, and are given the same messages (do not change
+   * them). @throws LimitExceeded, Unavailable as above
    */
   jobsChanged(
     caller: Caller,
-    options?: { filter?: ChangeFilter; minIntervalMs?: number; signal?: AbortSignal },
+    options?: { filter?: ChangeFilter; filterKey?: string; minIntervalMs?: number; signal?: AbortSignal },
   ): AsyncIterableIterator<JobsChanged>;
   /**
    * A graph with all its nodes, then what changed, at most one message per `minIntervalMs` (default 250). With

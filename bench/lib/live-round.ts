@@ -79,14 +79,31 @@ export class LiveRound {
     return this.#clocked(LISTED * this.#sockets, times, () => this.#live.publishJobs(LISTED));
   }
 
+  /**
+   * The same facts when all of them are committed before the server gets the processor: what it delivers by itself, where
+   * `burst` shares the processors of one machine with those who make the facts.
+   */
+  async committedBefore(about: number): Promise<{ deliveries: number; seconds: number }> {
+    const each = Math.max(1, Math.round(about / this.#sockets));
+    const { pid } = this.#live.server;
+    return this.#clocked(each * this.#sockets, 1, async () => {
+      process.kill(pid, 'SIGSTOP');
+      await this.#live.publishEvents(this.#jobs, each).finally(() => process.kill(pid, 'SIGCONT'));
+      return now();
+    });
+  }
+
+  /** @param publish may say when the clock starts; else it does before the first call */
   async #clocked(deliveries: number, times: number, publish: () => Promise<unknown>) {
     let first = 0;
     let last = 0;
     for (let n = 0; n < times; n++) {
       await this.#expect(deliveries);
       const delivered = this.#clients.next('delivered', WAIT_MS);
-      first ||= now();
-      [{ last }] = await Promise.all([delivered, publish()]);
+      const called = now();
+      const [{ last: came }, from] = await Promise.all([delivered, publish()]);
+      first ||= typeof from === 'number' ? from : called;
+      last = came;
     }
     return { deliveries: times * deliveries, seconds: (last - first) / 1e9 };
   }

@@ -2,7 +2,7 @@ import { type BackoffOptions, parseBackoff } from '../core/backoff.ts';
 import { durationMs } from '../core/duration.ts';
 import { parseId } from '../core/ids.ts';
 import type { DependencyPolicy } from '../core/job.ts';
-import type { AnyTask } from '../core/task.ts';
+import { type AnyTask, isTask } from '../core/task.ts';
 import type { SubmitRequest } from './types.ts';
 
 /** What a back end may say about a job at submit. What is left out comes from the task. */
@@ -42,6 +42,7 @@ export function submitRequest(
   input: unknown,
   options: Omit<SubmitJobOptions, 'tx'>,
 ): SubmitRequest {
+  if (typeof task !== 'string' && !isTask(task)) throw new TypeError('task must be made by defineTask, or be its name');
   const { runAt, delay, timeout, backoff, tags, dependsOn, ...rest } = options;
   return {
     ...rest,

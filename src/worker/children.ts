@@ -60,11 +60,9 @@ export async function submitJobs(
 ): Promise<string[]> {
   try {
     const jobs = [];
-    for (const [i, { task, input, ...options }] of specs.entries()) {
-      const path = children === null ? 'input' : `jobs[${i}].input`;
-      await checkInput(task, input, path);
-      const definition = typeof task === 'string' ? null : task.definition;
-      jobs.push({ request: submitRequest(task, input, options), definition });
+    for (const [i, spec] of specs.entries()) {
+      const at = children === null ? '' : `jobs[${i}].`;
+      jobs.push(await jobOf(spec, at));
     }
     return await writes.submitJobs({ key, children, jobs });
   } catch (error) {
@@ -86,17 +84,28 @@ export async function submitOnce(key: string, spec: JobSpec, writes: AttemptWrit
 /** The same within the handler's open transaction, whose checkpoint keeps it from being repeated. */
 export async function submitWithin(
   tx: unknown,
-  { task, input, ...options }: JobSpec,
+  spec: JobSpec,
   attempt: Attempt,
   writes: AttemptWrites,
 ): Promise<{ jobId: string }> {
   attempt.assertWritable();
-  await checkInput(task, input, 'input');
-  const job = {
-    request: submitRequest(task, input, options),
-    definition: typeof task === 'string' ? null : task.definition,
-  };
-  return { jobId: publicId('Job', await writes.submitWithin(tx, job)) };
+  return { jobId: publicId('Job', await writes.submitWithin(tx, await jobOf(spec, ''))) };
+}
+
+/** @param at where the job stands among those that were given: `jobs[3].`. @throws TypeError that names what is wrong */
+async function jobOf(spec: JobSpec, at: string) {
+  const { task, input, ...options } = { ...spec };
+  const request = requestOf(at, () => submitRequest(task, input, options));
+  await checkInput(task, input, `${at}input`);
+  return { request, definition: typeof task === 'string' ? null : task.definition };
+}
+
+function requestOf<T>(at: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw error instanceof TypeError ? new TypeError(`${at}${error.message}`, { cause: error }) : error;
+  }
 }
 
 // By code and not by class: in a thread the worker's answer has only the code.

@@ -235,6 +235,23 @@ describe.each(databases())('children, on $name', (store) => {
     expect(await b.result(id)).toEqual(['rejected', 'fulfilled']);
   });
 
+  test.each([
+    ['no task', {}, /^jobs\[1\]\.task must be made by defineTask, or be its name/],
+    ['nothing at all', null, /^jobs\[1\]\.task must be made by defineTask/],
+    ['a function', { task: () => 1 }, /^jobs\[1\]\.task must be made by defineTask/],
+    ['a delay that is none', { task: 'leaf', delay: 'soon' }, /^jobs\[1\]\.delay must be a duration/],
+  ])('a child with %s fails the parent at once, which says where; no child is submitted', async (_, spec, message) => {
+    const b = await bench(store);
+    const leaf = defineTask({ name: 'leaf', run: () => 1 });
+    const parent = defineTask({ name: 'parent', run: (ctx) => ctx.children('c', [{ task: leaf }, spec as never]) });
+    await b.work([parent, leaf]);
+    const id = await b.submit(parent);
+    const { state, attempt, error } = await b.ends(id);
+    expect([state, attempt, error?.code]).toEqual(['FAILED', 1, 'INVALID_OPTION']);
+    expect(error?.message).toMatch(message);
+    expect(await childrenOf(b, id)).toEqual([]);
+  });
+
   test('children with equal keys are one job, and each place has its result', async () => {
     const b = await bench(store);
     const leaf = defineTask({ name: 'leaf', run: (_ctx, input: number) => input });

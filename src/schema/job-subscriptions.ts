@@ -1,4 +1,5 @@
 import { parseId } from '../core/ids.ts';
+import { jsonDigest } from '../core/json.ts';
 import type { JobsChanged as JobsChangedMessage } from '../engine/live/types.ts';
 import { builder } from './builder.ts';
 import { sharedLoaders } from './context.ts';
@@ -85,7 +86,7 @@ builder.subscriptionFields((t) => ({
       const minIntervalMs = readInterval(args.minInterval);
       return live.jobsChanged(caller, {
         filter: liveFilter(toFilter(args.filter)),
-        filterKey: JSON.stringify(args.filter ?? null),
+        filterKey: jsonDigest(args.filter ?? null),
         minIntervalMs,
       });
     },

@@ -104,7 +104,9 @@ function requestOf<T>(at: string, make: () => T): T {
   try {
     return make();
   } catch (error) {
-    throw error instanceof TypeError ? new TypeError(`${at}${error.message}`, { cause: error }) : error;
+    // A TypeError names its option; an id that is none has it beside.
+    const { message, path } = error as Error & { path?: string };
+    throw new TypeError(`${at}${path === undefined ? '' : `${path}: `}${message}`, { cause: error });
   }
 }
 

@@ -171,6 +171,33 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
     await Promise.all([asked.return?.(), slow.return?.()]);
   });
 
+  test('a job is sent as it is when it is sent, not as it was when it was first heard of', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    const streams = [
+      await opened(hub, { minIntervalMs: 200, filterKey: 'all' }),
+      await opened(hub, { minIntervalMs: 200, filterKey: 'all' }),
+    ];
+    // Both ask while an interval goes by; in the first there is something to tell from its beginning on.
+    for (let round = 0; round < 5; round++) {
+      let told = false;
+      const next = Promise.all(streams.map(nextOf)).then((messages) => {
+        told = true;
+        return messages;
+      });
+      let newest = 0;
+      while (!told) {
+        const change = await job.checkpoint();
+        if (!told) newest = change.version;
+        bench.channel.publishChanges([change]);
+        await turn(10);
+      }
+      // What was written while the message was on its way may be in it or not.
+      for (const { jobs } of await next) expect(jobs[0]?.version).toBeGreaterThanOrEqual(newest - 6);
+    }
+    await Promise.all(streams.map((s) => s.return?.()));
+  });
+
   test('a broken filter ends all streams of its list, and none that comes later', async () => {
     const hub = bench.openHub();
     const job = await bench.createJob();

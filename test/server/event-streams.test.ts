@@ -66,6 +66,19 @@ describe.each(databases())('server-sent events on $name', ({ open }) => {
     await streams(0);
   });
 
+  test('a stream that is refused for its variables is refused as a query is: 400, with what is wrong', async () => {
+    for (const query of [
+      EVENTS,
+      'query ($id: ID!, $after: Int) { job(id: $id) { events(after: $after) { nodes { seq } } } }',
+    ]) {
+      const stream = await openEventStream(service.url, query, { id: 'job_1', after: 'soon' });
+      const { errors } = (await first(stream)) as { errors: { message: string; extensions: { code: string } }[] };
+      expect([stream.response.status, errors[0]?.extensions.code]).toEqual([400, 'BAD_USER_INPUT']);
+      expect(errors[0]?.message).toContain('$after');
+    }
+    await streams(0);
+  });
+
   test('an idle stream is kept alive', async () => {
     const stream = await openEventStream(service.url, EVENTS, { id: await submit(), after: 1 });
     let pings = 0;

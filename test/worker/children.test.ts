@@ -239,6 +239,7 @@ describe.each(databases())('children, on $name', (store) => {
     ['no task', {}, /^jobs\[1\]\.task must be made by defineTask, or be its name/],
     ['nothing at all', null, /^jobs\[1\]\.task must be made by defineTask/],
     ['a function', { task: () => 1 }, /^jobs\[1\]\.task must be made by defineTask/],
+    ['an id that is none', { task: 'leaf', dependsOn: ['job_1'] }, /^jobs\[1\]\.dependsOn\[0\]/],
     ['a delay that is none', { task: 'leaf', delay: 'soon' }, /^jobs\[1\]\.delay must be a duration/],
   ])('a child with %s fails the parent at once, which says where; no child is submitted', async (_, spec, message) => {
     const b = await bench(store);

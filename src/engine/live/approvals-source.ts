@@ -4,10 +4,9 @@ import { Unavailable } from '../../core/errors.ts';
 import { isTerminal } from '../../core/state.ts';
 import { type ApprovalFilter, countApprovals, matchingApprovals } from '../../db/reads/approval-list.ts';
 import type { Executor } from '../../db/types.ts';
-import type { Feeds } from './jobs-source.ts';
 import { AWAY_MS, Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
-import type { ListWatcher, TenantFeed } from './tenant-feed.ts';
+import type { Feeds, ListWatcher, TenantFeed } from './tenant-feed.ts';
 import type { ApprovalsChanged } from './types.ts';
 
 const INTERVAL_MS = 250;

@@ -1,7 +1,6 @@
 import type { Graphs } from './graph-source.ts';
 import { type GraphKey, GraphTopic } from './graph-topic.ts';
-import type { Feeds } from './jobs-source.ts';
-import type { TenantFeed } from './tenant-feed.ts';
+import type { Feeds, TenantFeed } from './tenant-feed.ts';
 
 /** The graphs that streams of this process follow, each once, by the changes of its tenant. */
 export class GraphTopics implements Graphs {

@@ -6,15 +6,14 @@ import { ApprovalsSource } from './approvals-source.ts';
 import { EventSource, type Topics } from './event-source.ts';
 import { GraphSource } from './graph-source.ts';
 import { GraphTopics } from './graph-topics.ts';
-import type { Feeds } from './jobs-source.ts';
 import { ListSource } from './list-source.ts';
-import { ListTopics } from './list-topic.ts';
+import { ListTopics } from './list-topics.ts';
 import { createPoller } from './poller.ts';
 import { ProgressSource } from './progress-source.ts';
 import { PullStream, type Source } from './pull.ts';
 import { QueueReader, QueuesSource } from './queues-source.ts';
 import { Readers } from './readers.ts';
-import { type ListWatcher, TenantFeed } from './tenant-feed.ts';
+import { type Feeds, type ListWatcher, TenantFeed } from './tenant-feed.ts';
 import { Topic, type Watcher } from './topic.ts';
 import type { LiveHub, LiveHubOptions } from './types.ts';
 

@@ -1,48 +1,66 @@
-import { type Feeds, JobsSource } from './jobs-source.ts';
-import { DONE, NOTHING } from './pull.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobChange } from '../../core/change.ts';
+import { Unavailable } from '../../core/errors.ts';
+import type { JobRow } from '../../core/job.ts';
+import { AWAY_MS } from './pace.ts';
+import type { Feeds, ListWatcher, TenantFeed } from './tenant-feed.ts';
 import type { ChangeFilter, JobsChanged } from './types.ts';
 
-/** What a list shows, and how often it may speak. */
-export interface ListOptions {
+export interface ListTopicOptions {
   tenant: string;
   filter: ChangeFilter;
-  /** Lists of a tenant with the same key have the same filter. Without one a list shares nothing but rows. */
-  filterKey: string | undefined;
-  minIntervalMs: number;
+  /** Changed jobs that are kept; more become a reset. */
+  maxChanged: number;
+  /** Shortest time between two reads, however many ask at whatever moments. */
+  readEveryMs: number;
 }
 
 /** A stream that shows a list. */
 export interface ListReader {
-  /** Whether it has nothing to send and waits for the next message. */
-  readonly waits: boolean;
+  /** Something has changed: it may ask for it. */
+  onNews(): void;
   onMessage(message: JobsChanged): void;
-  /** The list has ended with this. */
-  onFailure(error: unknown): void;
 }
 
-/** One list for all streams that show it: its changes are gathered, judged and read once, and all send one message. */
-export class ListTopic {
-  readonly #source: JobsSource;
-  readonly #readers = new Set<ListReader>();
+/**
+ * One list for all streams that show it. Changes are gathered, each job once, and read when somebody asks, at the moment
+ * of the asking; then all streams are given the same message. Too many changes, or changes that may have been missed,
+ * become a reset.
+ */
+export class ListTopic implements ListWatcher {
+  /** Resolves when changes are heard. */
   readonly ready: Promise<void>;
-  #asking = false;
-  #woken = false;
-  #failed = false;
+  readonly #feeds: Feeds;
+  readonly #feed: TenantFeed;
+  readonly #options: ListTopicOptions;
+  readonly #readers = new Set<ListReader>();
+  /** Job → the newest version heard of. */
+  #changed = new Map<string, number>();
+  #reset = false;
+  #failure: { error: unknown } | undefined;
+  #reading: Promise<void> | undefined;
+  /** By `performance.now()`. */
+  #readableAt = 0;
+  readonly #stopped = new AbortController();
 
-  constructor(feeds: Feeds, options: ListOptions, maxChanged: number) {
-    this.#source = new JobsSource(feeds, options.tenant, { ...options, maxChanged });
-    this.ready = this.#source.start(() => {
-      this.#woken = true;
-      this.ask();
-    });
-    this.ready.catch(() => {
-      this.#failed = true;
+  constructor(feeds: Feeds, options: ListTopicOptions) {
+    this.#feeds = feeds;
+    this.#options = options;
+    this.#feed = feeds.join(options.tenant, this);
+    this.ready = this.#feed.ready;
+    this.ready.catch((error) => {
+      this.#failure = { error };
     });
   }
 
   /** Whether it has ended with an error; who comes later needs another. */
   get failed(): boolean {
-    return this.#failed;
+    return this.#failure !== undefined;
+  }
+
+  /** Whether there is something that its readers were not given yet. */
+  get hasNews(): boolean {
+    return this.#reset || this.#changed.size > 0 || this.#reading !== undefined || this.failed;
   }
 
   add(reader: ListReader): void {
@@ -53,68 +71,94 @@ export class ListTopic {
   remove(reader: ListReader): boolean {
     this.#readers.delete(reader);
     if (this.#readers.size > 0) return true;
-    this.#source.stop();
+    this.#stopped.abort();
+    this.#changed.clear();
+    this.#feeds.leave(this.#feed, this);
     return false;
   }
 
-  /** Somebody waits: what has changed is read when it is due. Nothing is read for those who have something to send. */
-  ask(): void {
-    if (!this.#asking && this.#isAwaited()) void this.#answer();
-  }
-
-  #isAwaited(): boolean {
-    for (const { waits } of this.#readers) if (waits) return true;
-    return false;
-  }
-
-  async #answer(): Promise<void> {
-    this.#asking = true;
+  onChanges(changes: readonly JobChange[]): void {
     try {
-      do {
-        this.#woken = false;
-        const polled = await this.#source.poll();
-        if (polled === DONE) return;
-        if (polled !== NOTHING) for (const reader of this.#readers) reader.onMessage(polled.value);
-      } while (this.#woken && this.#isAwaited());
+      for (const change of changes) this.#note(change);
     } catch (error) {
-      this.#failed = true;
-      for (const reader of this.#readers) reader.onFailure(error);
-    } finally {
-      this.#asking = false;
+      this.#failure = { error };
+    }
+    this.#tell();
+  }
+
+  reset(): void {
+    this.#reset = true;
+    this.#changed.clear();
+    this.#tell();
+  }
+
+  /** Gives all readers what has changed; those who ask meanwhile share it. @throws what the filter threw */
+  read(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  #tell(): void {
+    if (this.hasNews) for (const reader of this.#readers) reader.onNews();
+  }
+
+  #note(change: JobChange): void {
+    const { filter, maxChanged } = this.#options;
+    // A reset that is still to come covers it.
+    if (this.#reset || filter.change?.(change) === false || !this.#matchesState(change)) return;
+    const known = this.#changed.get(change.jobId);
+    if (known === undefined && this.#changed.size >= maxChanged) {
+      this.#reset = true;
+      this.#changed.clear();
+    } else {
+      this.#changed.set(change.jobId, Math.max(change.version, known ?? 0));
     }
   }
-}
 
-/** The lists that streams of this process show. */
-export class ListTopics {
-  readonly #feeds: Feeds;
-  readonly #maxChanged: number;
-  readonly #shown = new Map<string, ListTopic>();
-
-  constructor(feeds: Feeds, maxChanged: number) {
-    this.#feeds = feeds;
-    this.#maxChanged = maxChanged;
+  #matchesState({ from, state }: JobChange): boolean {
+    const { state: matches } = this.#options.filter;
+    return !matches || matches(state) || (from !== null && matches(from));
   }
 
-  /** Adds the reader to the topic of such lists, making it if need be. */
-  follow(options: ListOptions, reader: ListReader): ListTopic {
-    const key = keyOf(options);
-    let topic = key === undefined ? undefined : this.#shown.get(key);
-    if (!topic || topic.failed) {
-      topic = new ListTopic(this.#feeds, options, this.#maxChanged);
-      if (key !== undefined) this.#shown.set(key, topic);
+  async #read(): Promise<void> {
+    const waitMs = this.#readableAt - performance.now();
+    const { signal } = this.#stopped;
+    if (waitMs > 0) await sleep(waitMs, undefined, { signal, ref: false }).catch(() => {});
+    if (this.#failure) throw this.#failure.error;
+    if (signal.aborted) return;
+    this.#readableAt = performance.now() + this.#options.readEveryMs;
+    if (this.#reset) {
+      this.#reset = false;
+      return this.#send({ jobs: [], reset: true });
     }
-    topic.add(reader);
-    return topic;
+    const wanted = [...this.#changed];
+    this.#changed.clear();
+    try {
+      await this.#sendJobs(wanted);
+    } catch (error) {
+      if (!(error instanceof Unavailable)) {
+        this.#failure = { error };
+        throw error;
+      }
+      this.#readableAt = performance.now() + AWAY_MS;
+      this.reset();
+    }
   }
 
-  unfollow(options: ListOptions, topic: ListTopic, reader: ListReader): void {
-    const key = keyOf(options);
-    if (topic.remove(reader) || key === undefined || this.#shown.get(key) !== topic) return;
-    this.#shown.delete(key);
+  async #sendJobs(wanted: readonly (readonly [string, number])[]): Promise<void> {
+    const { tenant, filter } = this.#options;
+    const rows = await Promise.all(
+      wanted.map(([jobId, version]) => this.#feeds.readers.rowAtLeast({ tenant, jobId }, version)),
+    );
+    // A job that is gone cannot be delivered, and must not stay in the list.
+    if (rows.includes(null)) this.reset();
+    const jobs = rows.filter((row): row is JobRow => row !== null && (filter.row?.(row) ?? true));
+    if (jobs.length > 0) this.#send({ jobs, reset: false });
   }
-}
 
-function keyOf({ tenant, minIntervalMs, filterKey }: ListOptions): string | undefined {
-  return filterKey === undefined ? undefined : `${tenant} ${minIntervalMs} ${filterKey}`;
+  #send(message: JobsChanged): void {
+    for (const reader of this.#readers) reader.onMessage(message);
+  }
 }

@@ -4,14 +4,17 @@ export const AWAY_MS = 1_000;
 /** How often a stream may speak: at most one message an interval, and a wake-up when the next may be sent. */
 export class Pace {
   readonly #intervalMs: number;
+  readonly #gridMs: number;
   #wake: () => void = () => {};
   /** By `performance.now()`. */
   #nextAt = 0;
   #timer: { handle: NodeJS.Timeout; at: number } | undefined;
   #stopped = false;
 
-  constructor(intervalMs: number) {
+  /** @param gridMs messages are due at multiples of it only: streams that are due together can be told together */
+  constructor(intervalMs: number, gridMs = 0) {
     this.#intervalMs = intervalMs;
+    this.#gridMs = gridMs;
   }
 
   /** @param wake told when there is something to be asked for */
@@ -37,7 +40,8 @@ export class Pace {
 
   /** A message is on its way: the interval begins. */
   sent(): void {
-    this.#nextAt = performance.now() + this.#intervalMs;
+    const at = performance.now() + this.#intervalMs;
+    this.#nextAt = this.#gridMs > 0 ? Math.ceil(at / this.#gridMs) * this.#gridMs : at;
   }
 
   /** The store is away: nothing for at least so long. */
@@ -48,11 +52,6 @@ export class Pace {
   /** Wakes when a message may be sent, at once when it may be now. */
   whenDue(): void {
     this.wakeAt(this.#nextAt);
-  }
-
-  /** Wakes at once, for what is no message. */
-  wakeNow(): void {
-    if (!this.#stopped) this.#wake();
   }
 
   /** Wakes at a moment, but not before a message may be sent; the earliest of several counts. */

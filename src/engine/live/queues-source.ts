@@ -4,10 +4,9 @@ import type { QueueRow } from '../../core/job.ts';
 import { readCounters } from '../../db/reads/job-counts.ts';
 import { allQueues } from '../../db/reads/queues.ts';
 import type { Executor } from '../../db/types.ts';
-import type { Feeds } from './jobs-source.ts';
 import { Pace } from './pace.ts';
 import { DONE, NOTHING, type Polled, type Source } from './pull.ts';
-import type { ListWatcher, TenantFeed } from './tenant-feed.ts';
+import type { Feeds, ListWatcher, TenantFeed } from './tenant-feed.ts';
 
 /** The queues as one tenant sees them, with what tells one moment from another. */
 interface Reading {

@@ -102,8 +102,10 @@ export class Readers {
 
   #remember(key: LiveKey, row: JobRow | null): void {
     const id = idOf(key);
+    const kept = this.#cache.get(id);
     this.#cache.delete(id);
-    if (row) this.#cache.set(id, row);
+    // Of two reads at the same time the slower one may have seen less.
+    if (row) this.#cache.set(id, kept && kept.version > row.version ? kept : row);
     if (this.#cache.size > CACHED_ROWS) {
       for (const oldest of this.#cache.keys()) {
         this.#cache.delete(oldest);

@@ -1,12 +1,20 @@
 import type { JobChange } from '../../core/change.ts';
 import type { TenantPulse } from '../../db/reads/live.ts';
 import type { LiveChannel, Subscription } from '../../events/channel.ts';
+import type { Readers } from './readers.ts';
 
 /** A list that follows a tenant. */
 export interface ListWatcher {
   onChanges(changes: readonly JobChange[]): void;
   /** Changes may have been missed. */
   reset(): void;
+}
+
+/** Where lists, graphs and others find the feeds that they share. */
+export interface Feeds {
+  join(tenant: string, watcher: ListWatcher): TenantFeed;
+  leave(feed: TenantFeed, watcher: ListWatcher): void;
+  readonly readers: Readers;
 }
 
 /** While the channel is down lists are told to read again at least this often, whatever the counters say. */

@@ -212,19 +212,18 @@ function guarded(
 ): AsyncIterableIterator<ExecutionResult> {
   const iterator = source[Symbol.asyncIterator]();
   let ended = false;
+  const safe = (step: IteratorResult<ExecutionResult>) =>
+    step.done || !step.value.errors ? step : { value: withSafeErrors(step.value), done: false };
+  const failed = (error: unknown) => {
+    ended = true;
+    return { value: { errors: [toError(error)] }, done: false };
+  };
   return {
     [Symbol.asyncIterator]() {
       return this;
     },
-    async next() {
-      if (ended) return { value: undefined, done: true };
-      try {
-        const step = await iterator.next();
-        return step.done ? step : { value: withSafeErrors(step.value), done: false };
-      } catch (error) {
-        ended = true;
-        return { value: { errors: [toError(error)] }, done: false };
-      }
+    next() {
+      return ended ? Promise.resolve({ value: undefined, done: true }) : iterator.next().then(safe, failed);
     },
     async return() {
       ended = true;

@@ -33,9 +33,9 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
   #waiting: Waiting<T>[] = [];
   #started = false;
   #ended = false;
-  #pumping = false;
+  /** Somebody will call `#serve` or is in it: nobody else must. */
+  #busy = false;
   #woken = false;
-  #resume: (() => void) | undefined;
   #served = 0;
 
   constructor(
@@ -57,7 +57,7 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
     if (this.#ended) return Promise.resolve({ value: undefined, done: true });
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
-      if (!this.#pumping) void this.#pump();
+      if (!this.#busy) this.#serve();
     });
   }
 
@@ -71,50 +71,81 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
     return Promise.reject(error);
   }
 
-  async #pump(): Promise<void> {
-    this.#pumping = true;
+  /**
+   * Gives those who wait what there is. Written out, with a promise only where the source has one: this runs for every value
+   * of every stream.
+   */
+  #serve(): void {
+    this.#busy = true;
     try {
-      if (!this.#started) {
-        this.#started = true;
-        this.#onStart();
-        this.#signal?.addEventListener('abort', this.#abort, { once: true });
-        await this.#source.start(() => this.#wake());
-      }
-      while (this.#waiting.length > 0 && !this.#ended) await this.#step();
+      if (this.#started) this.#serveAll();
+      else this.#start();
     } catch (error) {
-      // The first that waits learns why; the others that it is over.
-      const first = this.#ended ? undefined : this.#waiting.shift();
+      this.#fail(error);
+    }
+  }
+
+  #serveAll(): void {
+    while (this.#waiting.length > 0 && !this.#ended) {
+      this.#woken = false;
+      const polled = this.#source.poll();
+      if (polled instanceof Promise) {
+        polled.then(this.#goOn, this.#fail);
+        return;
+      }
+      if (!this.#take(polled)) return;
+    }
+    this.#busy = false;
+  }
+
+  readonly #goOn = (polled: Polled<T>): void => {
+    if (this.#take(polled)) this.#serve();
+  };
+
+  #start(): void {
+    this.#started = true;
+    this.#onStart();
+    this.#signal?.addEventListener('abort', this.#abort, { once: true });
+    this.#source.start(this.#wake).then(() => this.#serve(), this.#fail);
+  }
+
+  /** Returns whether to go on at once; otherwise whoever does is arranged for. */
+  #take(polled: Polled<T>): boolean {
+    if (this.#ended) {
+      this.#busy = false;
+      return false;
+    }
+    if (polled === DONE) {
+      this.#busy = false;
       this.#end();
-      first?.reject(error);
-    } finally {
-      this.#pumping = false;
+      return false;
     }
+    if (polled === NOTHING) {
+      this.#served = 0;
+      this.#busy = this.#woken;
+      return this.#woken;
+    }
+    this.#waiting.shift()?.resolve({ value: polled.value, done: false });
+    if (++this.#served % VALUES_PER_TURN !== 0) return true;
+    setImmediate(() => this.#serve());
+    return false;
   }
 
-  async #step(): Promise<void> {
-    this.#woken = false;
-    const polled = this.#source.poll();
-    const step = polled instanceof Promise ? await polled : polled;
-    if (this.#ended) return;
-    if (step === DONE) return this.#end();
-    if (step !== NOTHING) {
-      this.#waiting.shift()?.resolve({ value: step.value, done: false });
-      if (++this.#served % VALUES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
-      return;
-    }
-    this.#served = 0;
-    if (this.#woken) return;
-    await new Promise<void>((resolve) => {
-      this.#resume = resolve;
-    });
-  }
+  readonly #fail = (error: unknown): void => {
+    // The first that waits learns why; the others that it is over.
+    const first = this.#ended ? undefined : this.#waiting.shift();
+    this.#busy = false;
+    this.#end();
+    first?.reject(error);
+  };
 
-  #wake(): void {
+  /** Not served at once: who wakes may be in the middle of something. */
+  readonly #wake = (): void => {
     this.#woken = true;
-    const resume = this.#resume;
-    this.#resume = undefined;
-    resume?.();
-  }
+    if (this.#busy || this.#ended || this.#waiting.length === 0) return;
+    this.#busy = true;
+    queueMicrotask(() => this.#serve());
+  };
 
   #end(): void {
     if (this.#ended) return;
@@ -125,6 +156,5 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
     this.#signal?.removeEventListener('abort', this.#abort);
     if (this.#started) this.#source.stop();
     this.#onEnd();
-    this.#wake();
   }
 }

@@ -242,6 +242,19 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
     await stream.return?.();
   });
 
+  test('a message that comes again late brings no job back that is gone', async () => {
+    const hub = bench.openHub();
+    const job = await bench.createJob();
+    const stream = await opened(hub);
+    const change = await job.complete();
+    bench.channel.publishChanges([change]);
+    expect((await nextOf(stream)).jobs).toMatchObject([{ id: job.id, state: 'COMPLETED' }]);
+    await job.remove();
+    bench.channel.publishChanges([change]);
+    expect(await nextOf(stream)).toEqual({ jobs: [], reset: true });
+    await stream.return?.();
+  });
+
   test('resets when the channel goes and comes, and while it is down when something moved', async () => {
     const hub = bench.openHub({ pollMs: 20 });
     const job = await JobWriter.create(bench.writeDb, 'QUEUED');

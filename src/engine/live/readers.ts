@@ -2,6 +2,7 @@ import { Unavailable } from '../../core/errors.ts';
 import type { JobEvent } from '../../core/event.ts';
 import type { GraphNodeRow, GraphRow } from '../../core/graph.ts';
 import type { JobRow } from '../../core/job.ts';
+import { isTerminal } from '../../core/state.ts';
 import { outsideTransaction } from '../../db/inside-transaction.ts';
 import { graphWithNodes } from '../../db/reads/graph-rows.ts';
 import {
@@ -63,10 +64,10 @@ export class Readers {
     return this.#rows(key);
   }
 
-  /** The job at `version` or later: from memory, where it was read already. */
+  /** The job at `version` or later: from memory, where it was read already. One that has ended may have been removed since. */
   async rowAtLeast(key: LiveKey, version: number): Promise<JobRow | null> {
     const cached = this.#cache.get(idOf(key));
-    return cached && cached.version >= version ? cached : this.#rows(key);
+    return cached && cached.version >= version && !isTerminal(cached.state) ? cached : this.#rows(key);
   }
 
   /** A graph and which job each of its nodes is, or null. Never changes while it is there. */

@@ -70,8 +70,7 @@ export function createContext(
 
 /** What distinguishes this caller to resolvers, apart from what they read: equal keys see the same. */
 export function callerKey({ caller, baseUrl }: SchemaContext): string {
-  const { tenant, actor, groups, scopes } = caller;
-  return JSON.stringify([tenant, actor, groups, scopes, baseUrl]);
+  return JSON.stringify([caller, baseUrl]);
 }
 
 /**

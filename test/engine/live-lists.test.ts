@@ -151,12 +151,18 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
     const hub = bench.openHub({ maxChanged: 3 });
     const jobs = await Promise.all(Array.from({ length: 4 }, bench.createJob));
     const [a, b] = jobs as [JobWriter, JobWriter];
-    const [asked, slow] = [await opened(hub, { filterKey: 'all' }), await opened(hub, { filterKey: 'all' })];
+    const [asked, slow, other] = [
+      await opened(hub, { filterKey: 'all' }),
+      await opened(hub, { filterKey: 'all' }),
+      await opened(hub, { filterKey: 'all' }),
+    ];
     for (const job of [a, a, b]) {
       bench.channel.publishChanges([await job.checkpoint()]);
       await nextOf(asked);
     }
     const merged = await nextOf(slow);
+    // Merged once for all that were not asked.
+    expect(await nextOf(other)).toBe(merged);
     expect(merged.jobs.map((j) => [j.id, j.version]).sort()).toEqual(
       [
         [a.id, 4],
@@ -168,7 +174,7 @@ describe.each(databases())('jobsChanged on $name', ({ open }) => {
       await nextOf(asked);
     }
     expect(await nextOf(slow)).toEqual({ jobs: [], reset: true });
-    await Promise.all([asked.return?.(), slow.return?.()]);
+    await Promise.all([asked, slow, other].map((stream) => stream.return?.()));
   });
 
   test('a job is sent as it is when it is sent, not as it was when it was first heard of', async () => {

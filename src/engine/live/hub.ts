@@ -187,7 +187,7 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
     },
     jobsChanged({ tenant }, { filter = {}, filterKey, minIntervalMs = 250, signal } = {}) {
       const options = { tenant, filter, filterKey, minIntervalMs };
-      return open(tenant, new ListSource(lists, options, maxChanged), signal);
+      return open(tenant, new ListSource(lists, options), signal);
     },
     approvalsChanged({ tenant }, { filter = {}, signal } = {}) {
       return open(tenant, new ApprovalsSource(topics, options.db, tenant, { filter, maxChanged }), signal);

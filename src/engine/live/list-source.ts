@@ -1,4 +1,3 @@
-import type { JobRow } from '../../core/job.ts';
 import type { ListReader, ListTopic } from './list-topic.ts';
 import { gridOf, type ListOptions, type ListTopics } from './list-topics.ts';
 import { Pace } from './pace.ts';
@@ -12,15 +11,13 @@ import type { JobsChanged } from './types.ts';
 export class ListSource implements Source<JobsChanged>, ListReader {
   readonly #lists: ListTopics;
   readonly #options: ListOptions;
-  readonly #maxChanged: number;
   readonly #pace: Pace;
   #topic: ListTopic | undefined;
   #pending: JobsChanged | undefined = { jobs: [], reset: true };
 
-  constructor(lists: ListTopics, options: ListOptions, maxChanged: number) {
+  constructor(lists: ListTopics, options: ListOptions) {
     this.#lists = lists;
     this.#options = options;
-    this.#maxChanged = maxChanged;
     this.#pace = new Pace(options.minIntervalMs, gridOf(options.minIntervalMs));
   }
 
@@ -40,8 +37,12 @@ export class ListSource implements Source<JobsChanged>, ListReader {
     this.#pace.whenDue();
   }
 
+  get pending(): JobsChanged | undefined {
+    return this.#pending;
+  }
+
   onMessage(message: JobsChanged): void {
-    this.#pending = this.#pending ? both(this.#pending, message, this.#maxChanged) : message;
+    this.#pending = message;
     this.#pace.whenDue();
   }
 
@@ -68,13 +69,4 @@ export class ListSource implements Source<JobsChanged>, ListReader {
     this.#pace.sent();
     return { value };
   }
-}
-
-/** The newest of each job. What has to be read again covers whatever came before it is. */
-function both(earlier: JobsChanged, later: JobsChanged, maxChanged: number): JobsChanged {
-  const reset: JobsChanged = { jobs: [], reset: true };
-  if (earlier.reset || later.reset) return reset;
-  const jobs = new Map<string, JobRow>(earlier.jobs.map((job) => [job.id, job]));
-  for (const job of later.jobs) if (job.version >= (jobs.get(job.id)?.version ?? 0)) jobs.set(job.id, job);
-  return jobs.size > maxChanged ? reset : { jobs: [...jobs.values()], reset: false };
 }

@@ -19,6 +19,9 @@ export interface ListTopicOptions {
 export interface ListReader {
   /** Something has changed: it may ask for it. */
   onNews(): void;
+  /** What it was given and has not sent yet. */
+  readonly pending: JobsChanged | undefined;
+  /** Takes the place of what is pending, and has it in it. */
   onMessage(message: JobsChanged): void;
 }
 
@@ -159,6 +162,21 @@ export class ListTopic implements ListWatcher {
   }
 
   #send(message: JobsChanged): void {
-    for (const reader of this.#readers) reader.onMessage(message);
+    // Those to whom the same is pending are given the same again.
+    const merged = new Map<JobsChanged, JobsChanged>();
+    for (const reader of this.#readers) {
+      const { pending } = reader;
+      if (pending && !merged.has(pending)) merged.set(pending, both(pending, message, this.#options.maxChanged));
+      reader.onMessage((pending && merged.get(pending)) ?? message);
+    }
   }
+}
+
+/** The newest of each job. What has to be read again covers whatever came before it is. */
+function both(earlier: JobsChanged, later: JobsChanged, maxChanged: number): JobsChanged {
+  const reset: JobsChanged = { jobs: [], reset: true };
+  if (earlier.reset || later.reset) return reset;
+  const jobs = new Map<string, JobRow>(earlier.jobs.map((job) => [job.id, job]));
+  for (const job of later.jobs) if (job.version >= (jobs.get(job.id)?.version ?? 0)) jobs.set(job.id, job);
+  return jobs.size > maxChanged ? reset : { jobs: [...jobs.values()], reset: false };
 }

@@ -109,7 +109,7 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
     this.#source.start(this.#wake).then(() => this.#serve(), this.#fail);
   }
 
-  /** Returns whether to go on at once; otherwise whoever does is arranged for. */
+  /** Returns whether to go on at once. If not, a wake, the next `next()` or the next turn of the event loop does. */
   #take(polled: Polled<T>): boolean {
     if (this.#ended) {
       this.#busy = false;

@@ -17,6 +17,8 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '120' },
     /** Jobs a second: half of what `drain.ts` says for this machine. */
     rate: { type: 'string', default: '5000' },
+    /** After how long a finished job is removed; a duration as in the settings. */
+    retain: { type: 'string', default: '2m' },
   },
 });
 const minutes = Number(values.minutes);
@@ -24,15 +26,14 @@ const rate = Number(values.rate);
 if (!(minutes > 0 && minutes <= 1_440 && rate >= 1 && rate <= 100_000))
   throw new Error('--minutes 1…1440, --rate 1…100000');
 
-const RETAIN = '2m';
-const TICK_MS = 100;
+const TICK_MS = 20;
 
 await withServices(async (machine) => {
   const database = await machine.createDatabase('soak');
   const service = await createWaymark({ databaseUrl: database.url, redisUrl: machine.redisUrl });
   machine.atEnd(() => service.close());
   const worker = fork(new URL('./systems/soak-worker.ts', import.meta.url), [database.url, machine.redisUrl], {
-    env: { ...process.env, WAYMARK_RETAIN_COMPLETED: RETAIN },
+    env: { ...process.env, WAYMARK_RETAIN_COMPLETED: values.retain },
   });
   machine.atEnd(async () => {
     worker.disconnect();

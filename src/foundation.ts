@@ -6,6 +6,7 @@ import { Unavailable } from './core/errors.ts';
 import type { Logger } from './core/log.ts';
 import { migrate, withSetupLock } from './db/migrate.ts';
 import { type OpenDatabase, openDatabase } from './db/open.ts';
+import { settingWarnings } from './db/server-settings.ts';
 import type { UserDb } from './db/types.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import type { LiveChannel } from './events/channel.ts';
@@ -58,6 +59,7 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   };
   try {
     await reachable(() => migrate(database.maintenance, { log }));
+    for (const warning of await reachable(() => settingWarnings(database))) log.warn({}, warning);
     if (setup) {
       await reachable(() => withSetupLock(database, async () => void (await setup({ db: database.work.user }))));
     }

@@ -2,6 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkerProcess } from './worker-process.ts';
 
 const ROUND_MS = 120_000;
+/** Between two looks at the store: what they take is taken from the workers. */
+const LOOK_EVERY_MS = 1;
+/** Of several workers none knows when all is done, so that the store is asked all the time. */
+const LOOK_EVERY_MS_SEVERAL = 25;
 
 /** Lets workers empty a queue of `jobs` jobs. @param isFinished asks the store whether all of them are durably finished */
 export async function drainRound(
@@ -18,7 +22,8 @@ export async function drainRound(
     }),
   );
   // The last handler has begun, or will soon; the round lasts until the store says that everything is finished.
-  while (!(await isFinished())) await sleep(1);
+  const waitMs = workers.length === 1 ? LOOK_EVERY_MS : LOOK_EVERY_MS_SEVERAL;
+  while (!(await isFinished())) await sleep(waitMs);
   const end = process.hrtime.bigint();
   let cpuMicros = 0;
   for (const worker of workers) {

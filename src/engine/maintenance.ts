@@ -3,7 +3,7 @@ import type { JobErrorData } from '../core/event.ts';
 import { nextExpiry } from '../db/transitions/decide.ts';
 import { nextDue, stage } from '../db/transitions/stage.ts';
 import type { Database } from '../db/types.ts';
-import { foldCounts, pruneBare, pruneFinished, pruneKeys, pruneStats } from '../db/writes/prune.ts';
+import { foldCounts, pruneBare, pruneKeys, pruneStats } from '../db/writes/prune.ts';
 import { vacuumHotTables } from '../db/writes/vacuum.ts';
 import {
   abandonedAttempts,
@@ -20,6 +20,7 @@ import type { Artifacts } from './artifacts.ts';
 import { announce } from './commit.ts';
 import type { FollowUps } from './follow-ups.ts';
 import { createFamilyPruner } from './prune-families.ts';
+import { createSinglePruner } from './prune-singles.ts';
 import { settleFree, toInput } from './settle.ts';
 import type { EngineOptions, MaintenanceEngine } from './types.ts';
 
@@ -33,6 +34,8 @@ const MAX_ROUNDS = 10;
 const FORGET_WORKERS_MS = 24 * 3_600_000;
 /** How often the embedded database is vacuumed; a server does that by itself. */
 const VACUUM_EVERY_MS = 10 * 60_000;
+/** While there are more finished jobs than a pass removes, what else there is to remove is looked at this often. */
+const REST_EVERY_MS = 5_000;
 const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 
 /** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
@@ -44,7 +47,9 @@ export function createMaintenance(
   artifacts: Pick<Artifacts, 'sweep' | 'clear'>,
 ): Omit<MaintenanceEngine, 'fire'> {
   const db = database.maintenance;
+  const singles = createSinglePruner(db, options.retainMs);
   const families = createFamilyPruner(db, options.retainMs);
+  let restAt = Number.NEGATIVE_INFINITY;
   let vacuumedAt = performance.now();
   /** A longer pause between two passes may have kept this process's own worker from beating, too. */
   const maxGapMs = Math.max(2 * options.sweepMs, (options.leaseMs * 2) / 3);
@@ -148,21 +153,12 @@ export function createMaintenance(
     },
 
     async prune() {
-      const { completed, failed, canceled, keys } = options.retainMs;
-      let pruned = 0;
-      for (const [state, ms] of [
-        ['COMPLETED', completed],
-        ['FAILED', failed],
-        ['CANCELED', canceled],
-      ] as const) {
-        pruned += await drain(async () => {
-          const rows = await pruneFinished(db, state, ms, PRUNE_BATCH);
-          return rows.length;
-        }, PRUNE_BATCH);
-      }
-      pruned += await families.pass();
+      const finished = await singles.pass();
+      if (finished.more && performance.now() - restAt < REST_EVERY_MS) return { pruned: finished.pruned };
+      restAt = performance.now();
+      let pruned = finished.pruned + (await families.pass());
       pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
-      pruned += await drain(() => pruneBare(db, keys, PRUNE_BATCH), PRUNE_BATCH);
+      pruned += await drain(() => pruneBare(db, options.retainMs.keys, PRUNE_BATCH), PRUNE_BATCH);
       await pruneStats(db, KEEP_STATS_MS);
       if (database.kind === 'embedded' && performance.now() - vacuumedAt > VACUUM_EVERY_MS) {
         vacuumedAt = performance.now();

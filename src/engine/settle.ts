@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Unavailable } from '../core/errors.ts';
 import type { ChangeRow } from '../db/changes.ts';
 import { type SettleInput, settle as settleRows, type UnsettledRow, unsettled } from '../db/transitions/settle.ts';
@@ -8,6 +9,9 @@ import type { FollowUps } from './follow-ups.ts';
 import type { AttemptEnd, SettleResult } from './types.ts';
 
 type After = Pick<FollowUps, 'after'>;
+
+/** About as long as a claim takes. */
+const HELD_MS = 15;
 
 /** Ends attempts. Those that end within a few milliseconds share a transaction; each learns its own fate after the commit. */
 export function createSettle(db: Db, channel: Announcer, followUps: After): (end: AttemptEnd) => Promise<SettleResult> {
@@ -21,7 +25,7 @@ export function createSettle(db: Db, channel: Announcer, followUps: After): (end
 
 /**
  * Settles many attempts in one statement. The fate of one whose row somebody else holds is a promise: it is settled
- * alone, waiting for the row, while its neighbours have their answer.
+ * behind the others, while its neighbours have their answer.
  */
 export async function settleBatch(
   db: Db,
@@ -30,7 +34,33 @@ export async function settleBatch(
   ends: readonly SettleInput[],
 ): Promise<(SettleResult | Promise<SettleResult>)[]> {
   const fates = await settleOnce(db, channel, followUps, ends, false);
-  return fates.map((fate, i) => (fate === 'held' ? settleAlone(db, channel, followUps, ends[i] as SettleInput) : fate));
+  const held = ends.filter((_, i) => fates[i] === 'held');
+  const later = settleHeld(db, channel, followUps, held);
+  return fates.map((fate) => (fate === 'held' ? (later.shift() as Promise<SettleResult>) : fate));
+}
+
+/**
+ * Several rows at once are mostly held by a claim, which looks at rows that another has just taken, and lets go of them
+ * all in a moment: a statement for each would take longer. What is still held then is waited for, each by itself.
+ */
+function settleHeld(
+  db: Db,
+  channel: Announcer,
+  followUps: After,
+  held: readonly SettleInput[],
+): Promise<SettleResult>[] {
+  const alone = (end: SettleInput) => settleAlone(db, channel, followUps, end);
+  if (held.length < 2) return held.map(alone);
+  const again = sleep(HELD_MS)
+    .then(() => settleOnce(db, channel, followUps, held, false))
+    .catch((error): [] => {
+      if (error instanceof Unavailable) throw error;
+      return [];
+    });
+  return held.map(async (end, i) => {
+    const fate = (await again)[i];
+    return fate === undefined || fate === 'held' ? alone(end) : fate;
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import type { ReadyHint } from '../core/change.ts';
 import type { Logger } from '../core/log.ts';
 import type { ClaimedJob, ExecutionEngine } from '../engine/types.ts';
 import type { ClaimCount } from './lease.ts';
+import { LinePlace } from './line-place.ts';
 import type { Roster } from './roster.ts';
 import { after, jittered, monotonicMs, soon } from './timing.ts';
 import { Trouble } from './trouble.ts';
@@ -41,6 +42,7 @@ export class Producer {
   #freed = new Set<string>();
   /** By `monotonicMs`: then a queue's rate limit allows more. */
   #lookAgainAt: number | null = null;
+  readonly #place = new LinePlace();
   #limitedFirst = false;
   #claiming: Promise<void> | null = null;
   #planned: { at: number; prevent: () => void } | null = null;
@@ -108,7 +110,7 @@ export class Producer {
         const madeRoom = [...this.#freed].some((queue) => this.#full.has(queue));
         if (this.#more || madeRoom) this.#claimSoon();
         this.#plan(jittered(this.#parts.pollMs));
-        if (this.#lookAgainAt !== null) this.#plan(this.#lookAgainAt - monotonicMs());
+        for (const at of [this.#lookAgainAt, this.#place.headDueAt]) if (at !== null) this.#plan(at - monotonicMs());
       });
     };
     const wait = at - monotonicMs();
@@ -151,7 +153,10 @@ export class Producer {
 
   async #claimUnlimited(workerId: string, limit: number): Promise<number> {
     const { execution, queues, tasks } = this.#parts;
-    return this.#startAll(await execution.claim(workerId, { queues, tasks, limit }), workerId);
+    const from = this.#place.next();
+    const jobs = await execution.claim(workerId, { queues, tasks, limit, from });
+    this.#place.took(jobs);
+    return this.#startAll(jobs, workerId);
   }
 
   async #claimLimited(workerId: string, limit: number): Promise<number> {

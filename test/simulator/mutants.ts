@@ -63,8 +63,8 @@ const ENDS: readonly Mutant[] = [
   },
   {
     breaks: 'the next run has no result before it is completed',
-    piece: /p\.kind = 'result' and l\.finished/g,
-    replacedBy: "p.kind = 'result' and false",
+    piece: /select l\.id from l where l\.finished\)/g,
+    replacedBy: 'select l.id from l where false)',
   },
 ];
 

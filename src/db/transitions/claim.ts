@@ -15,6 +15,8 @@ export interface ClaimRow {
   run: number;
   attempt: number;
   at: string;
+  /** Its place in the line, to the microsecond. */
+  rank: string;
   tags: string[];
   submittedBy: string;
   createdAt: string;
@@ -62,39 +64,46 @@ m as (
   from t
   where s.id = any((select ids from ids)::uuid[]) and s.state = 'QUEUED'
   returning s.id, s.tenant, s.task, s.queue, 'QUEUED'::text as from_state, s.state, s.version, s.last_seq, s.run,
-            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from, s.depends
+            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from, s.depends, s.rank
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'AttemptStarted' as type, m.attempt, null as actor,
          json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from) as data,
-         m.epoch, m.failures, m.max_attempts, m.resumed_from, m.depends
+         m.epoch, m.failures, m.max_attempts, m.resumed_from, m.depends, m.rank
   from m
 ),
 ${after}
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
-       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, j.tags, j.submitted_by as "submittedBy",
+       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, v.rank, j.tags, j.submitted_by as "submittedBy",
        j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
        j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v
 join waymark.jobs j on j.id = v.id
 left join waymark.payloads p on p.job_id = v.id and p.kind = 'input'`;
 
-/** The first jobs in line of task `k.task` in queue `q.name`, locked; those that somebody else has locked are passed over. */
-export const heads = (limit: string) => `
+/**
+ * The first jobs in line of task `k.task` in queue `q.name`, locked; those that somebody else has locked are passed over.
+ * @param within a further condition on `s`
+ */
+export const heads = (limit: string, within = 'true') => `
 unnest($3::text[]) as k(task), lateral (
   select s.id, s.rank from waymark.job_states s
-  where s.state = 'QUEUED' and not s.blocked and s.queue = q.name and s.task = k.task
+  where s.state = 'QUEUED' and not s.blocked and s.queue = q.name and s.task = k.task and ${within}
   order by s.rank, s.id
   limit ${limit}
   for no key update skip locked
 ) x`;
 
+// A transaction takes its jobs' ranks before it commits: of two that commit at the same moment the later may bring the
+// lower ranks. So `from` is meant with this much room.
+const FROM = "s.rank >= $5::timestamptz - interval '2 seconds'";
+
 // A queue with a limit is claimed by a statement of its own, behind a lock (`claim-limited.ts`).
 const CLAIM = claimSql(`
 select x.id
-from w, waymark.queues q, ${heads('$4::int')}
+from w, waymark.queues q, ${heads('$4::int', FROM)}
 where not q.paused and q.max_running is null and q.rate_limit_max is null
   and ($2::text[] is null or q.name = any($2::text[]))
 order by x.rank, x.id
@@ -106,6 +115,11 @@ export interface ClaimRequest {
   queues: readonly string[] | null;
   tasks: readonly string[];
   limit: number;
+  /**
+   * The rank at which to begin, as `ClaimRow.rank` has it: what stands more than two seconds before it is not looked at.
+   * Left out or null: the head of the line. Queues with a limit are always looked at from the head.
+   */
+  from?: string | null;
 }
 
 /**
@@ -113,21 +127,23 @@ export interface ClaimRequest {
  * or have a limit are passed over.
  */
 export function claim(db: Executor, workerId: string, request: ClaimRequest): Promise<ClaimRow[]> {
-  return runClaim(db, CLAIM, workerId, request);
+  return runClaim(db, CLAIM, workerId, request, [request.from ?? '-infinity']);
 }
 
-/** Runs a claim that `claimSql` made. */
+/** Runs a claim that `claimSql` made. `more`: its parameters from $5 on. */
 export async function runClaim(
   db: Executor,
   sql: string,
   workerId: string,
   request: ClaimRequest,
+  more: readonly string[] = [],
 ): Promise<ClaimRow[]> {
   const rows = await db.query<Omit<ClaimRow, 'backoff'> & { backoff: string | Backoff }>(sql, [
     workerId,
     request.queues === null ? null : pgTextArray(request.queues),
     pgTextArray(request.tasks),
     request.limit,
+    ...more,
   ]);
   // Jobs of one task mostly share their backoff: it is read once.
   const backoffs = new Map<string, Backoff>();

@@ -16,8 +16,12 @@ f(id, root) as (
   select s.id, false
   from f cross join lateral (
     select p.id, p.epoch from waymark.job_states p where p.id = f.id and p.finished_at is not null and p.depends offset 0) p
-  join waymark.checkpoints c on c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN'
-  left join waymark.checkpoints x on f.root and x.job_id = p.id and x.epoch = p.epoch and x.key = $6::text
+  cross join lateral (
+    select c.data, c.sequence from waymark.checkpoints c
+    where c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN' offset 0) c
+  left join lateral (
+    select x.sequence from waymark.checkpoints x
+    where f.root and x.job_id = p.id and x.epoch = p.epoch and x.key = $6::text offset 0) x on true
   cross join lateral json_array_elements_text(c.data -> 'jobs') as e
   cross join lateral (
     select s.id from waymark.job_states s where s.id = e::uuid and s.state in ('FAILED', 'CANCELED') offset 0) s
@@ -42,23 +46,29 @@ l as materialized (
   select o.*, o.finished_at is not null as finished, greatest(t.now, o.changed_at) as at, j.priority,
          case when o.root then x.sequence end as from_sequence, o.root and $5::boolean as from_start,
          o.depends and o.finished_at is not null and exists (
-           select 1 from waymark.job_dependencies d join waymark.job_states u on u.id = d.upstream_id
+           select 1 from waymark.job_dependencies d cross join lateral (
+             select u.id, u.finished_at from waymark.job_states u where u.id = d.upstream_id offset 0) u
            where d.job_id = o.id and d.kind = 'DEPENDENCY' and d.satisfied_at is null
              and (u.finished_at is null or u.id in (select b.id from o as b))
+           offset 0
          ) as held
   from o cross join lateral (select j.priority from waymark.jobs j where j.id = o.id offset 0) j
-  left join waymark.checkpoints x on x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text, t
+  left join lateral (
+    select x.sequence from waymark.checkpoints x
+    where x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text offset 0) x on true, t
   where ${HAS_ITS_KEY} and exists (
     select 1 from o r where r.root and ($6::text is null or exists (
       select 1 from waymark.checkpoints c where c.job_id = r.id and c.epoch = r.epoch and c.key = $6::text)))
 ),
+la as materialized (select array(select l.id from l)::uuid[] as ids),
 x as (
   delete from waymark.checkpoints c using l
-  where c.job_id = l.id and (
+  where c.job_id = l.id and c.job_id = any((select ids from la)::uuid[]) and (
     l.from_start or c.sequence >= l.from_sequence
     or l.finished and c.kind = 'APPROVAL' and exists (
       select 1 from waymark.approvals a
-      where a.job_id = c.job_id and a.epoch = c.epoch and a.key = c.key and not a.superseded and a.state <> 'APPROVED')
+      where a.job_id = c.job_id and a.epoch = c.epoch and a.key = c.key and not a.superseded and a.state <> 'APPROVED'
+      offset 0)
   )
   returning c.job_id, c.epoch, c.key, c.kind, c.data
 ),
@@ -67,7 +77,7 @@ a as (
   set superseded = true, version = a.version + 1,
       state = case a.state when 'OPEN' then 'WITHDRAWN' else a.state end, decided_at = coalesce(a.decided_at, t.now)
   from l, t
-  where a.job_id = l.id and not a.superseded and (
+  where a.job_id = l.id and a.job_id = any((select ids from la)::uuid[]) and not a.superseded and (
     l.finished and a.state <> 'APPROVED' or l.from_start
     or exists (
       select 1 from waymark.checkpoints c
@@ -77,24 +87,28 @@ a as (
 b as (
   update waymark.checkpoints c set data = (c.data::jsonb - 'seen')::json
   from l
-  where c.job_id = l.id and l.finished and c.epoch = l.epoch and c.kind = 'CHILDREN' and c.data -> 'seen' is not null
+  where c.job_id = l.id and c.job_id = any((select ids from la)::uuid[]) and l.finished and c.epoch = l.epoch
+    and c.kind = 'CHILDREN' and c.data -> 'seen' is not null
     and not coalesce(l.from_start or c.sequence >= l.from_sequence, false)
 ),
 d1 as (
-  delete from waymark.job_dependencies d using l where d.job_id = l.id and d.kind = 'CHILD' and l.from_start
+  delete from waymark.job_dependencies d using l
+  where d.job_id = l.id and d.job_id = any((select ids from la)::uuid[]) and d.kind = 'CHILD' and l.from_start
 ),
 d2 as (
   delete from waymark.job_dependencies d using x
-  where x.kind = 'CHILDREN' and d.job_id = x.job_id and d.kind = 'CHILD'
+  where x.kind = 'CHILDREN' and d.job_id = x.job_id and d.job_id = any((select ids from la)::uuid[])
+    and d.kind = 'CHILD'
     and d.upstream_id in (select e::uuid from json_array_elements_text(x.data -> 'jobs') as e)
 ),
 d3 as (
   update waymark.job_dependencies d set satisfied_at = null
   where d.job_id = any(array(select r.id from l as r where not r.from_start)) and d.kind = 'CHILD'
-    and d.upstream_id in (select c.id from l as c)
+    and d.upstream_id = any((select ids from la)::uuid[])
 ),
 p as (
-  delete from waymark.payloads p using l where p.job_id = l.id and p.kind = 'result' and l.finished
+  delete from waymark.payloads p
+  where p.job_id = any(array(select l.id from l where l.finished)::uuid[]) and p.kind = 'result'
 ),
 h as (
   insert into waymark.concurrency_keys as k (tenant, key, head_job_id)
@@ -135,8 +149,11 @@ w as (
   insert into waymark.followups (job_id, kind, created_at)
   select m.id, 'REVIVED', t.now from m, t where m.followed and m.finished
   union all
-  select d.upstream_id, 'ENDED', t.now from m join waymark.job_dependencies d on d.job_id = m.id, t
-  where m.state = 'DEFERRED' and d.kind = 'DEPENDENCY' and d.satisfied_at is null
+  select d.upstream_id, 'ENDED', t.now
+  from m cross join lateral (
+    select d.upstream_id from waymark.job_dependencies d
+    where d.job_id = m.id and d.kind = 'DEPENDENCY' and d.satisfied_at is null offset 0) d, t
+  where m.state = 'DEFERRED'
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at,

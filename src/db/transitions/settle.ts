@@ -185,12 +185,18 @@ export interface UnsettledRow {
   owns: boolean;
 }
 
+// Two probes for each, whatever the planner believes: joined with the view of all attempts it would read every one.
 const UNSETTLED = `
-select a.job_id as "jobId", a.number as attempt, a.outcome, a.digest, s.state,
-       s.state = 'RUNNING' and s.attempt = a.number as owns
+select x.id as "jobId", x.attempt, a.outcome, a.digest, s.state, s.owns
 from unnest($1::uuid[], $2::int[]) as x(id, attempt)
-join waymark.attempts a on a.job_id = x.id and a.number = x.attempt
-join waymark.job_states s on s.id = x.id`;
+cross join lateral (
+  select s.state, s.worker_id is not null and s.attempt = x.attempt as owns
+  from waymark.job_states s where s.id = x.id offset 0
+) s
+left join lateral (
+  select a.outcome, a.digest from waymark.ended_attempts a where a.job_id = x.id and a.number = x.attempt offset 0
+) a on true
+where a.outcome is not null or s.owns`;
 
 /** Why attempts were left out of a settle's answer. An attempt that is missing here is gone altogether. */
 export function unsettled(db: Executor, ends: readonly { jobId: string; attempt: number }[]): Promise<UnsettledRow[]> {

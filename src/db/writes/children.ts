@@ -57,7 +57,8 @@ with recursive w(id) as (
     where d.upstream_id = w.id and s.finished_at is null offset 0) d
 )
 select s.id, case when s.waiting_kind is distinct from 'DEPENDENCIES' then s.concurrency_key end as "concurrencyKey"
-from w join waymark.job_states s on s.id = w.id
+from w cross join lateral (
+  select s.id, s.waiting_kind, s.concurrency_key from waymark.job_states s where s.id = w.id offset 0) s
 where s.id = any($2::uuid[]) or s.concurrency_key = any($3::text[])`;
 
 /**

@@ -3,7 +3,7 @@ import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // As with single jobs (`prune.ts`): locked in id order with SKIP LOCKED, judged again under the lock, belongings in the same
-// statement. A family of which somebody holds a member, or a key, stays whole until the next pass.
+// statement and found by arrays. A family of which somebody holds a member, or a key, stays whole until the next pass.
 const PRUNE_FAMILIES = `
 with t as materialized (select clock_timestamp() as now),
 i as materialized (select * from unnest($1::uuid[], $2::uuid[]) as x(root, id) order by x.id),
@@ -19,54 +19,62 @@ o as materialized (
     for no key update of s skip locked
   ) s
 ),
+ua as materialized (select array(select o.id from o where not o.keyed)::uuid[] as ids),
+h as materialized (select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from ua)::uuid[])),
 k as materialized (
-  select k.job_id from o join waymark.idempotency_keys k on k.job_id = o.id
-  where not o.keyed
-  for update of k skip locked
+  select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from ua)::uuid[])
+  for update skip locked
 ),
 w as materialized (
   select i.root from i left join o on o.root = i.root and o.id = i.id
   group by i.root
-  having bool_and(o.id is not null and (o.keyed or o.id in (select k.job_id from k)
-    or not exists (select 1 from waymark.idempotency_keys x where x.job_id = o.id)))
+  having bool_and(o.id is not null
+    and (o.keyed or o.id in (select k.job_id from k) or o.id not in (select h.job_id from h)))
 ),
 l as materialized (select o.* from o join w on w.root = o.root),
-n as materialized (select l.id from l where l.pruned_at is null),
-g as materialized (select l.id from l where not l.keyed),
+na as materialized (select array(select l.id from l where l.pruned_at is null)::uuid[] as ids),
+ga as materialized (select array(select l.id from l where not l.keyed)::uuid[] as ids),
 r as materialized (select distinct x.id from unnest($3::uuid[], $4::uuid[]) as x(root, id) join w on w.root = x.root),
 rk as materialized (
   select r.id, exists (
     select 1 from waymark.idempotency_keys k where k.job_id = r.id and k.kind = 'graph' and k.expires_at > t.now) as keyed
   from r, t
 ),
-x1 as (delete from waymark.payloads p using n where p.job_id = n.id),
-x2 as (delete from waymark.ended_attempts a using n where a.job_id = n.id),
-x3 as (delete from waymark.checkpoints c using n where c.job_id = n.id),
-x4 as (delete from waymark.events e using n where e.job_id = n.id),
-x5 as (delete from waymark.job_logs o using n where o.job_id = n.id),
-x6 as (delete from waymark.artifacts a using n where a.job_id = n.id),
-x7 as (delete from waymark.approvals a using n where a.job_id = n.id returning a.id),
-x8 as (delete from waymark.approval_decisions d using x7 where d.approval_id = x7.id),
+ra as materialized (select array(select rk.id from rk where not rk.keyed)::uuid[] as ids),
+x1 as (delete from waymark.payloads p where p.job_id = any((select ids from na)::uuid[])),
+x2 as (delete from waymark.ended_attempts a where a.job_id = any((select ids from na)::uuid[])),
+x3 as (delete from waymark.checkpoints c where c.job_id = any((select ids from na)::uuid[])),
+x4 as (delete from waymark.events e where e.job_id = any((select ids from na)::uuid[])),
+x5 as (delete from waymark.job_logs o where o.job_id = any((select ids from na)::uuid[])),
+x6 as (delete from waymark.artifacts a where a.job_id = any((select ids from na)::uuid[])),
+aa as materialized (
+  select array(select a.id from waymark.approvals a where a.job_id = any((select ids from na)::uuid[]))::uuid[] as ids
+),
+x7 as (delete from waymark.approvals a where a.id = any((select ids from aa)::uuid[])),
+x8 as (delete from waymark.approval_decisions d where d.approval_id = any((select ids from aa)::uuid[])),
 x9 as (
   delete from waymark.job_dependencies d
-  where d.job_id in (select n.id from n) or d.upstream_id in (select n.id from n)
+  where d.job_id = any((select ids from na)::uuid[]) or d.upstream_id = any((select ids from na)::uuid[])
 ),
-y1 as (delete from waymark.idempotency_keys k using g where k.job_id = g.id),
-y2 as (delete from waymark.jobs j using g where j.id = g.id),
-y3 as (delete from waymark.job_states s using g where s.id = g.id),
-y4 as (delete from waymark.graph_nodes n using rk where n.graph_id = rk.id and not rk.keyed),
-y5 as (delete from waymark.graphs g using rk where g.id = rk.id and not rk.keyed),
-y6 as (update waymark.graphs g set pruned_at = t.now from rk, t where g.id = rk.id and rk.keyed and g.pruned_at is null),
+y1 as (delete from waymark.idempotency_keys k where k.job_id = any((select ids from ga)::uuid[])),
+y2 as (delete from waymark.jobs j where j.id = any((select ids from ga)::uuid[])),
+y3 as (delete from waymark.job_states s where s.id = any((select ids from ga)::uuid[])),
+y4 as (delete from waymark.graph_nodes n where n.graph_id = any((select ids from ra)::uuid[])),
+y5 as (delete from waymark.graphs g where g.id = any((select ids from ra)::uuid[])),
+y6 as (
+  update waymark.graphs g set pruned_at = t.now
+  from t where g.id = any(array(select rk.id from rk where rk.keyed)::uuid[]) and g.pruned_at is null
+),
 b as (
   update waymark.job_states s set pruned_at = t.now, progress = null, version = s.version + 1
-  from l, t where s.id = l.id and l.keyed and l.pruned_at is null
+  from t where s.id = any(array(select l.id from l where l.keyed and l.pruned_at is null)::uuid[])
 ),
 c as (
   insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
   select t.now, l.tenant, l.queue, l.task, l.state, null, count(*) from l, t where l.pruned_at is null
   group by t.now, l.tenant, l.queue, l.task, l.state
 )
-select count(*)::int as n from n`;
+select cardinality(na.ids) as n from na`;
 
 /** Removes families whole, with their graphs, as far as all members are free. Returns how many jobs went. */
 export async function pruneFamilies(

@@ -8,69 +8,86 @@ import type { Executor } from '../types.ts';
 // The keys that go are locked before anything is deleted, SKIP LOCKED too: a submit that holds one may wait for the
 // next, and a pruner that then waited for the first would be a deadlock. A job whose key is held stays until the next pass.
 // Everywhere here the moment is a scalar subquery and no join: only so is it a bound of the index scan. As a join's
-// filter it was tried on every row of the index, each sweep on all finished jobs.
+// filter it was tried on every row of the index, each sweep on all finished jobs. And rows are found by an array of ids:
+// joined with a list of unknown length, a plan from when the tables were empty merges it with the whole of an index.
 const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
 o as materialized (
-  select s.id, s.tenant, s.task, s.queue, s.state,
+  select s.id, s.tenant, s.task, s.queue, s.state, s.finished_at,
          exists (
            select 1 from waymark.idempotency_keys k
            where k.job_id = s.id and k.scope <> 'UNTIL_FINISHED' and k.expires_at > t.now) as keyed
   from waymark.job_states s, t
   where s.state = '${state}' and s.finished_at < (select now from t) - $1::bigint * interval '1 millisecond'
-    and s.pruned_at is null and not s.followed and not s.depends
+    and s.finished_at >= $3::timestamptz and s.pruned_at is null and not s.followed and not s.depends
   order by s.finished_at, s.id
   limit $2::int
   for no key update of s skip locked
 ),
+u as materialized (select array(select o.id from o where not o.keyed)::uuid[] as ids),
+h as materialized (select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from u)::uuid[])),
 k as materialized (
-  select k.job_id from o join waymark.idempotency_keys k on k.job_id = o.id
-  where not o.keyed
-  for update of k skip locked
+  select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from u)::uuid[])
+  for update skip locked
 ),
 l as materialized (
   select o.* from o
-  where o.keyed or o.id in (select k.job_id from k)
-    or not exists (select 1 from waymark.idempotency_keys x where x.job_id = o.id)
+  where o.keyed or o.id not in (select h.job_id from h) or o.id in (select k.job_id from k)
 ),
-g as materialized (select l.id from l where not l.keyed),
-x1 as (delete from waymark.payloads p using l where p.job_id = l.id),
-x2 as (delete from waymark.ended_attempts a using l where a.job_id = l.id),
-x3 as (delete from waymark.checkpoints c using l where c.job_id = l.id),
-x4 as (delete from waymark.events e using l where e.job_id = l.id),
-x5 as (delete from waymark.job_logs o using l where o.job_id = l.id),
-x9 as (delete from waymark.artifacts a using l where a.job_id = l.id),
-x6 as (delete from waymark.idempotency_keys k using g where k.job_id = g.id),
-x7 as (delete from waymark.jobs j using g where j.id = g.id),
-x8 as (delete from waymark.job_states s using g where s.id = g.id),
+la as materialized (select array(select l.id from l)::uuid[] as ids),
+ga as materialized (select array(select l.id from l where not l.keyed)::uuid[] as ids),
+x1 as (delete from waymark.payloads p where p.job_id = any((select ids from la)::uuid[])),
+x2 as (delete from waymark.ended_attempts a where a.job_id = any((select ids from la)::uuid[])),
+x3 as (delete from waymark.checkpoints c where c.job_id = any((select ids from la)::uuid[])),
+x4 as (delete from waymark.events e where e.job_id = any((select ids from la)::uuid[])),
+x5 as (delete from waymark.job_logs o where o.job_id = any((select ids from la)::uuid[])),
+x6 as (delete from waymark.artifacts a where a.job_id = any((select ids from la)::uuid[])),
+x7 as (delete from waymark.idempotency_keys k where k.job_id = any((select ids from ga)::uuid[])),
+x8 as (delete from waymark.jobs j where j.id = any((select ids from ga)::uuid[])),
+x9 as (delete from waymark.job_states s where s.id = any((select ids from ga)::uuid[])),
 b as (
   update waymark.job_states s set pruned_at = t.now, progress = null, version = s.version + 1
-  from l, t where s.id = l.id and l.keyed
+  from t where s.id = any(array(select l.id from l where l.keyed)::uuid[])
 ),
 c as (
   insert into waymark.count_deltas (at, tenant, queue, task, from_state, to_state, n)
   select t.now, l.tenant, l.queue, l.task, l.state, null, count(*) from l, t
   group by t.now, l.tenant, l.queue, l.task, l.state
 )
-select l.id, l.tenant, l.keyed from l`;
+select (select count(*) from l)::int as pruned, count(*)::int as seen, max(o.finished_at) as last from o`;
 
 const PRUNE = { COMPLETED: pruneSql('COMPLETED'), FAILED: pruneSql('FAILED'), CANCELED: pruneSql('CANCELED') };
 
-/** Removes up to `limit` jobs without relatives that have been in a terminal state for longer than `olderThanMs`. Returns their ids. */
+/** What one batch of `pruneFinished` did. */
+export interface PruneBatch {
+  pruned: number;
+  /** With those that stay because somebody holds their key: fewer than the limit means that there are no more. */
+  seen: number;
+  /** Where the next batch may begin; null: nothing was seen. */
+  last: string | null;
+}
+
+/**
+ * Removes up to `limit` jobs without relatives that have been in a terminal state for longer than `olderThanMs`, the oldest
+ * first, of those that finished at `from` or later. The entries of what was removed stay in the index until the next
+ * vacuum: a batch that began with the oldest each time would walk over those of all batches before.
+ */
 export async function pruneFinished(
   db: Executor,
   state: 'COMPLETED' | 'FAILED' | 'CANCELED',
   olderThanMs: number,
   limit: number,
-): Promise<{ id: string; tenant: string; keyed: boolean }[]> {
-  return db.query(PRUNE[state], [olderThanMs, limit]);
+  from = '-infinity',
+): Promise<PruneBatch> {
+  const [row] = await db.query<PruneBatch>(PRUNE[state], [olderThanMs, limit, from]);
+  return row ?? { pruned: 0, seen: 0, last: null };
 }
 
 // A key of a later run than is seen: its job was retried a moment ago.
 const PRUNE_KEYS = `
 with t as materialized (select clock_timestamp() as now),
 k as materialized (
-  select k.tenant, k.kind, k.name, k.key, k.job_id from waymark.idempotency_keys k
+  select k.ctid as at, k.kind, k.job_id from waymark.idempotency_keys k
   where k.expires_at <= (select now from t)
     and (k.scope <> 'UNTIL_FINISHED' or not exists (
       select 1 from waymark.job_states s where s.id = k.job_id and (s.finished_at is null or s.run < k.run)))
@@ -79,16 +96,22 @@ k as materialized (
   for update skip locked
 ),
 d as (
-  delete from waymark.idempotency_keys x using k
-  where x.tenant = k.tenant and x.kind = k.kind and x.name = k.name and x.key = k.key
+  delete from waymark.idempotency_keys x where x.ctid = any(array(select k.at from k)::tid[])
 ),
-g as materialized (select s.id from waymark.job_states s join k on k.job_id = s.id where s.pruned_at is not null),
-j as (delete from waymark.jobs j using g where j.id = g.id),
-s as (delete from waymark.job_states s using g where s.id = g.id),
-h as (
-  delete from waymark.graphs h using k where k.kind = 'graph' and h.id = k.job_id and h.pruned_at is not null returning h.id
+o as materialized (
+  select s.id, s.pruned_at from waymark.job_states s where s.id = any(array(select k.job_id from k)::uuid[])
 ),
-n as (delete from waymark.graph_nodes n using h where n.graph_id = h.id)
+g as materialized (select array(select o.id from o where o.pruned_at is not null)::uuid[] as ids),
+j as (delete from waymark.jobs j where j.id = any((select ids from g)::uuid[])),
+s as (delete from waymark.job_states s where s.id = any((select ids from g)::uuid[])),
+r as materialized (
+  select array(
+    select h.id from waymark.graphs h
+    where h.id = any(array(select k.job_id from k where k.kind = 'graph')::uuid[]) and h.pruned_at is not null
+  )::uuid[] as ids
+),
+h as (delete from waymark.graphs h where h.id = any((select ids from r)::uuid[])),
+n as (delete from waymark.graph_nodes n where n.graph_id = any((select ids from r)::uuid[]))
 select count(*)::int as n from k`;
 
 /** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */
@@ -99,14 +122,15 @@ export async function pruneKeys(db: Executor, limit: number): Promise<number> {
 
 // When the key of a bare job was taken over by a new job, nothing leads from a key to the bare row any more. By this age
 // the key has expired, so that the scan meets no rows that are still wanted. The oldest are found by the index of bare
-// rows and kept as one array: ordered by id in one step the planner would walk the whole primary key.
+// rows and kept as one array: ordered by id in one step the planner would walk the whole primary key. ("Offset 0" keeps a
+// probe of the index from being turned into a join.)
 const PRUNE_BARE = `
 with t as materialized (select clock_timestamp() as now),
 o as materialized (
   select array(
     select s.id from waymark.job_states s
     where s.pruned_at is not null and s.pruned_at < (select now from t) - $1::bigint * interval '1 millisecond'
-      and not exists (select 1 from waymark.idempotency_keys k where k.job_id = s.id)
+      and not exists (select 1 from waymark.idempotency_keys k where k.job_id = s.id offset 0)
     order by s.pruned_at
     limit $2::int
   ) as ids
@@ -117,8 +141,9 @@ g as materialized (
   order by s.id
   for no key update skip locked
 ),
-j as (delete from waymark.jobs j using g where j.id = g.id),
-s as (delete from waymark.job_states s using g where s.id = g.id)
+ga as materialized (select array(select g.id from g)::uuid[] as ids),
+j as (delete from waymark.jobs j where j.id = any((select ids from ga)::uuid[])),
+s as (delete from waymark.job_states s where s.id = any((select ids from ga)::uuid[]))
 select count(*)::int as n from g`;
 
 /** Removes bare rows that no key leads to and that were pruned longer ago than `olderThanMs`. Returns how many. */

@@ -57,7 +57,7 @@ with w as (
 )
 select s.id as "jobId", s.attempt, s.cancel_requested_at is not null as "cancelRequested",
        s.cancel_requested_by as "cancelRequestedBy", s.cancel_reason as "cancelReason"
-from w left join waymark.job_states s on s.worker_id = w.id and s.state = 'RUNNING'`;
+from w left join waymark.job_states s on s.worker_id = $1::uuid and s.state = 'RUNNING'`;
 
 /** Renews a lease and reads what its worker owns: one row a job, one row of nulls when it owns none, none when LOST. */
 export function beat(

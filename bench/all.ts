@@ -17,6 +17,7 @@ for (const name of [
   'processes',
   'memory',
   'growth',
+  'reads',
 ]) {
   console.error(`\n${name}`);
   const script = fileURLToPath(new URL(`./${name}.ts`, import.meta.url));

@@ -2,9 +2,9 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { quantile } from './lib/figures.ts';
+import { median, quantile } from './lib/figures.ts';
 import { type BenchDatabase, withServices } from './lib/services.ts';
-import { usageOf } from './lib/usage.ts';
+import { stolenShare, usageOf } from './lib/usage.ts';
 import { createWaymark } from './systems/built.ts';
 import type { SoakInput, SoakSample } from './systems/soak-worker.ts';
 
@@ -27,6 +27,20 @@ if (!(minutes > 0 && minutes <= 1_440 && rate >= 1 && rate <= 100_000))
   throw new Error('--minutes 1…1440, --rate 1…100000');
 
 const TICK_MS = 20;
+/** What a line shows, how wide, and with how many digits. `stolen`: percent of the processors that other machines took. */
+const COLUMNS: readonly (readonly [name: string, width: number, digits: number])[] = [
+  ['minute', 6, 0],
+  ['submitted/s', 11, 0],
+  ['p50 ms', 8, 2],
+  ['p99 ms', 8, 2],
+  ['worker MB', 9, 0],
+  ['dead rows', 9, 0],
+  ['rows of jobs', 12, 0],
+  ['database MB', 11, 0],
+  ['stolen', 6, 0],
+];
+const shown = (cells: readonly number[]) =>
+  COLUMNS.map(([, width, digits], i) => (cells[i] ?? Number.NaN).toFixed(digits).padStart(width)).join('  ');
 
 await withServices(async (machine) => {
   const database = await machine.createDatabase('soak');
@@ -41,7 +55,12 @@ await withServices(async (machine) => {
   });
   await once(worker, 'message');
 
-  console.log('minute  submitted/s  p50 ms  p99 ms  worker MB  dead rows  rows of jobs  database MB');
+  const [server] = await database.sql<{ autovacuum: string }[]>`select current_setting('autovacuum') as autovacuum`;
+  if (server?.autovacuum !== 'on') throw new Error('the soak needs a server with autovacuum = on');
+
+  console.log(COLUMNS.map(([name, width]) => name.padStart(width)).join('  '));
+  const lines: number[][] = [];
+  const stealing = stolenShare();
   const end = performance.now() + minutes * 60_000;
   let minute = 0;
   while (performance.now() < end) {
@@ -50,11 +69,19 @@ await withServices(async (machine) => {
     const [waits] = (await once(worker, 'message')) as [SoakSample];
     const { megabytes } = await usageOf(worker.pid ?? 0);
     const { dead, jobs, size } = await tablesOf(database);
-    const cells = [++minute, submitted, quantile(waits, 0.5), quantile(waits, 0.99), megabytes, dead, jobs, size];
-    const widths = [6, 11, 6, 6, 9, 9, 12, 11];
-    const digits = [0, 0, 2, 2, 0, 0, 0, 0];
-    console.log(cells.map((cell, i) => cell.toFixed(digits[i]).padStart(widths[i] ?? 0)).join('  '));
+    const stolen = 100 * (await stealing());
+    const p = (share: number) => quantile(waits, share);
+    const cells = [++minute, submitted, p(0.5), p(0.99), megabytes, dead, jobs, size, stolen];
+    lines.push(cells);
+    console.log(shown(cells));
   }
+  // The first quarter fills the tables and warms up.
+  const quarter = (n: number) =>
+    lines.slice(Math.floor((n * lines.length) / 4), Math.floor(((n + 1) * lines.length) / 4));
+  const medians = (of: number[][]) => COLUMNS.map((_, i) => median(of.map((cells) => cells[i] ?? Number.NaN)));
+  if (lines.length < 8) return;
+  console.log('\nmedians of the second and of the last quarter');
+  for (const n of [1, 3]) console.log(shown(medians(quarter(n))));
 
   /** Jobs a second that were handed in; a tick that comes late makes up for it. */
   async function submitFor(ms: number): Promise<number> {

@@ -59,7 +59,7 @@ export async function openFoundation(config: Config, { log, setup, signal }: Fou
   };
   try {
     await reachable(() => migrate(database.maintenance, { log }));
-    for (const warning of await reachable(() => settingWarnings(database))) log.warn({}, warning);
+    for (const warning of await settingWarnings(database).catch(() => [])) log.warn({}, warning);
     if (setup) {
       await reachable(() => withSetupLock(database, async () => void (await setup({ db: database.work.user }))));
     }

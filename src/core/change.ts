@@ -28,6 +28,8 @@ export interface JobChange {
 export interface ReadyHint {
   queue: string;
   task: string;
+  /** It may stand in line before others that were claimed long ago: handed back, unblocked, of a queue that goes on. */
+  ahead?: boolean;
 }
 
 /** Events whose JSON is larger than this are not sent over the channel but read from Postgres. */

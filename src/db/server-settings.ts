@@ -23,6 +23,11 @@ const DOUBTFUL: readonly Doubtful[] = [
     is: (value) => value === 'off',
     warning: 'autovacuum is off: unless VACUUM is run otherwise, tables grow and claims become slower with every job',
   },
+  {
+    setting: 'track_counts',
+    is: (value) => value === 'off',
+    warning: 'track_counts is off, and with it autovacuum: tables grow and claims become slower with every job',
+  },
 ];
 
 /** What the server's settings, as this program's sessions have them, do to Waymark's promises. Embedded: nothing. */

@@ -14,7 +14,11 @@ export function announce(channel: Announcer, rows: readonly ChangeRow[]): void {
   channel.publishRows(rows, toChanges);
   const hints = new Map<string, ReadyHint>();
   for (const { state, fromState, queue, task } of rows) {
-    if (state === 'QUEUED' && fromState !== 'QUEUED') hints.set(`${queue}\n${task}`, { queue, task });
+    if (state !== 'QUEUED' || fromState === 'QUEUED') continue;
+    // Handed back: it keeps its place. Whatever else becomes QUEUED takes the one of this moment.
+    const ahead = fromState === 'RUNNING';
+    const key = `${queue}\n${task}`;
+    if (ahead || !hints.has(key)) hints.set(key, ahead ? { queue, task, ahead } : { queue, task });
   }
   if (hints.size > 0) channel.publishReady([...hints.values()]);
 }

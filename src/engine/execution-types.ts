@@ -35,8 +35,8 @@ export interface ClaimedJob {
   resumedFrom: string | null;
   /** When it was claimed, by the database's clock. */
   at: string;
-  /** Its place in the line, to the microsecond; compares as text. */
-  rank: string;
+  /** Its place in the line, in microseconds since 1970; where that is in the future, the moment of the claim. */
+  place: number;
   /** It has jobs that went before it, or children. */
   depends: boolean;
 }

@@ -71,7 +71,7 @@ export function createFollowUps(
     announce(channel, told.rows);
     announceUntold(channel, [...told.unblocked, ...told.withdrawn]);
     const ready = told.unblocked.filter((row) => row.state === 'QUEUED');
-    if (ready.length > 0) channel.publishReady(ready.map(({ queue, task }) => ({ queue, task })));
+    if (ready.length > 0) channel.publishReady(ready.map(({ queue, task }) => ({ queue, task, ahead: true })));
     for (const workerId of told.nudges) channel.publishNudge(workerId);
     return result;
   }

@@ -34,8 +34,8 @@ const MAX_ROUNDS = 10;
 const FORGET_WORKERS_MS = 24 * 3_600_000;
 /** How often the embedded database is vacuumed; a server does that by itself. */
 const VACUUM_EVERY_MS = 10 * 60_000;
-/** While there are more finished jobs than a pass removes, what else there is to remove is looked at this often. */
-const REST_EVERY_MS = 5_000;
+/** For how long a pass that found no families to remove is believed. */
+const NO_FAMILIES_MS = 5_000;
 const KEEP_STATS_MS = 7 * 24 * 3_600_000;
 
 /** The passes that keep the tables moving. Any number of processes may run them at once: every one skips locked rows. */
@@ -49,7 +49,7 @@ export function createMaintenance(
   const db = database.maintenance;
   const singles = createSinglePruner(db, options.retainMs);
   const families = createFamilyPruner(db, options.retainMs);
-  let restAt = Number.NEGATIVE_INFINITY;
+  let noFamiliesUntil = 0;
   let vacuumedAt = performance.now();
   /** A longer pause between two passes may have kept this process's own worker from beating, too. */
   const maxGapMs = Math.max(2 * options.sweepMs, (options.leaseMs * 2) / 3);
@@ -153,10 +153,14 @@ export function createMaintenance(
     },
 
     async prune() {
-      const finished = await singles.pass();
-      if (finished.more && performance.now() - restAt < REST_EVERY_MS) return { pruned: finished.pruned };
-      restAt = performance.now();
-      let pruned = finished.pruned + (await families.pass());
+      const { pruned: single, more } = await singles.pass();
+      let pruned = single;
+      // Looking for them costs as much when there are none: a pass that comes again at once leaves it out then.
+      if (!(more && performance.now() < noFamiliesUntil)) {
+        const gone = await families.pass();
+        noFamiliesUntil = gone > 0 ? 0 : performance.now() + NO_FAMILIES_MS;
+        pruned += gone;
+      }
       pruned += await drain(() => pruneKeys(db, PRUNE_BATCH), PRUNE_BATCH);
       pruned += await drain(() => pruneBare(db, options.retainMs.keys, PRUNE_BATCH), PRUNE_BATCH);
       await pruneStats(db, KEEP_STATS_MS);

@@ -26,8 +26,10 @@ export function createSinglePruner(db: Db, retainMs: RetainMs): { pass(): Promis
     for (let batch = 0; batch < MAX_BATCHES; batch++) {
       const done = await pruneFinished(db, state, ms, BATCH, place.from);
       pruned += done.pruned;
+      const stays = done.pruned === 0 && done.last === place.from;
       place.from = done.last ?? place.from;
-      if (done.seen < BATCH) {
+      // Or a whole batch of one moment is held by somebody: then the next pass looks again.
+      if (done.seen < BATCH || stays) {
         places.delete(state);
         return { pruned, more: false };
       }

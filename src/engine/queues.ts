@@ -30,7 +30,7 @@ export function createQueues(
   async function wake({ name, paused }: QueueRow): Promise<void> {
     if (paused) return;
     const tasks = await tasksInLine(db, name);
-    if (tasks.length > 0) channel.publishReady(tasks.map((task) => ({ queue: name, task })));
+    if (tasks.length > 0) channel.publishReady(tasks.map((task) => ({ queue: name, task, ahead: true })));
   }
 
   return {

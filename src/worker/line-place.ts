@@ -1,6 +1,6 @@
 import { monotonicMs } from './timing.ts';
 
-/** For how long a claim may overlook a job that has gone ahead of others: one of a higher priority, or handed back. */
+/** For how long a claim may overlook a job that has gone ahead of others, such as one of a higher priority. */
 const HEAD_EVERY_MS = 250;
 /** A worker that claims more than this in a window begins behind the head of the line. */
 const BUSY = 1_000;
@@ -10,14 +10,20 @@ const WINDOW_MS = 30_000;
  * Where in the line a worker's claims begin. A claimed job's entry stays in the claim index, dead, until the table is
  * vacuumed (by a server's default not more than once a minute): at 5,000 jobs a second a claim from the head walks over
  * up to 300,000 of them, which takes longer than all else it does. So a busy worker begins where its last claim has
- * ended, and looks at the head four times a second.
+ * ended, and at the head four times a second. A claim takes the first in line of what it looks at: whatever one from the
+ * head has left stands behind what it took, so that the claims that follow go on there, also through an old backlog.
  */
 export class LinePlace {
   readonly #now: () => number;
-  /** Of what the claims have taken, the last in line; null before the first. */
-  #rank: string | null = null;
+  /** Where the last claim that brought something has ended; null before the first. */
+  #place: number | null = null;
+  /** When a claim from the head was last answered. */
   #headAt = Number.NEGATIVE_INFINITY;
   #behind = false;
+  /** How often something was said to stand ahead; up to which of these the head was looked at, and is being looked at. */
+  #told = 0;
+  #toldSeen = 0;
+  #toldAsked = 0;
   /** What was taken in the window under way, and in the one before. */
   #taken = 0;
   #takenBefore = 0;
@@ -28,24 +34,30 @@ export class LinePlace {
     this.#now = now;
   }
 
-  /** The rank from which the next claim is to look; null: from the head. */
-  next(): string | null {
+  /** The place from which the next claim is to look; null: from the head. */
+  next(): number | null {
     const now = this.#now();
     this.#turn(now);
-    this.#behind = this.#rank !== null && now < this.#headAt + HEAD_EVERY_MS && this.#taken + this.#takenBefore > BUSY;
-    if (!this.#behind) this.#headAt = now;
-    return this.#behind ? this.#rank : null;
+    const busy = this.#taken + this.#takenBefore > BUSY;
+    const headIsKnown = now < this.#headAt + HEAD_EVERY_MS && this.#toldSeen === this.#told;
+    this.#behind = busy && headIsKnown && this.#place !== null;
+    this.#toldAsked = this.#told;
+    return this.#behind ? this.#place : null;
   }
 
-  /** What that claim has taken: of what it looked at, the first in line. */
-  took(jobs: readonly { rank: string; at: string }[]): void {
-    this.#taken += jobs.length;
-    for (const { rank, at } of jobs) {
-      // A priority below zero has a rank in the future, behind which jobs are yet to come.
-      let reached = rank;
-      if (at < rank) reached = at;
-      if (this.#rank === null || reached > this.#rank) this.#rank = reached;
+  /** What that claim has taken. Not called when it failed. */
+  took(jobs: readonly { place: number }[]): void {
+    if (!this.#behind) {
+      this.#headAt = this.#now();
+      this.#toldSeen = this.#toldAsked;
     }
+    this.#taken += jobs.length;
+    if (jobs.length > 0) this.#place = jobs.reduce((last, { place }) => Math.max(last, place), 0);
+  }
+
+  /** Something may stand before the place: the next claim begins at the head. */
+  ahead(): void {
+    this.#told++;
   }
 
   /** When the head is to be looked at again though nothing tells of a job; null: the last claim has. */

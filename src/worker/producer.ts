@@ -72,8 +72,9 @@ export class Producer {
 
   /** Something may have become claimable. */
   hint(hints: readonly ReadyHint[]): void {
-    const mine = hints.some(({ queue, task }) => this.#tasks.has(task) && (this.#queues?.has(queue) ?? true));
-    if (mine) this.look();
+    const mine = hints.filter(({ queue, task }) => this.#tasks.has(task) && (this.#queues?.has(queue) ?? true));
+    if (mine.some(({ ahead }) => ahead)) this.#place.ahead();
+    if (mine.length > 0) this.look();
   }
 
   /** Claims soon, whatever is known. */
@@ -96,6 +97,14 @@ export class Producer {
     if (this.#free > 0) this.#plan(this.#free * 2 >= this.#parts.concurrency ? 0 : GATHER_MS);
   }
 
+  /** The looks for which nobody gives a hint. Without a slot or a lease, whoever brings it has the next claim made. */
+  #planLooks(): void {
+    const looks = [this.#lookAgainAt, this.#place.headDueAt].filter((at) => at !== null);
+    if (looks.length === 0) return;
+    if (this.#free <= 0) this.#more = true;
+    else if (this.#parts.workerId() !== null) for (const at of looks) this.#plan(at - monotonicMs());
+  }
+
   /** One claim is planned at a time: the earlier of two, and none during the wait after an error. */
   #plan(ms: number): void {
     if (!this.#running || this.#claiming !== null) return;
@@ -110,7 +119,7 @@ export class Producer {
         const madeRoom = [...this.#freed].some((queue) => this.#full.has(queue));
         if (this.#more || madeRoom) this.#claimSoon();
         this.#plan(jittered(this.#parts.pollMs));
-        for (const at of [this.#lookAgainAt, this.#place.headDueAt]) if (at !== null) this.#plan(at - monotonicMs());
+        this.#planLooks();
       });
     };
     const wait = at - monotonicMs();

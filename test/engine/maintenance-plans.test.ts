@@ -56,6 +56,9 @@ const BY_IDS: readonly { pass: string; run: (db: Executor) => Promise<unknown> }
 const LARGE =
   /on (payloads|ended_attempts|checkpoints|events|job_logs|artifacts|idempotency_keys|jobs|job_states|approvals|approval_decisions|job_dependencies|graphs|graph_nodes) /;
 
+/** By an id, a place in the table, or as far as the present moment. */
+const BOUND = /Cond: .*(\bid|_id|ctid) = |Cond: .*(expires_at|finished_at|pruned_at) </;
+
 describe.each(databases())('jobs that are looked for by their ids on $name', ({ open }) => {
   let database: TestDatabase;
 
@@ -69,16 +72,25 @@ describe.each(databases())('jobs that are looked for by their ids on $name', ({ 
     const lines = (await planOf(database, run)).split('\n');
     const scans = lines.flatMap((line, i) => (/ Scan /.test(line) && LARGE.test(line) ? [[line, lines[i + 1]]] : []));
     expect(scans.length).toBeGreaterThan(1);
-    expect(scans.filter(([, next]) => !next?.includes('Cond:'))).toEqual([]);
+    expect(scans.filter(([, next]) => !BOUND.test(next ?? ''))).toEqual([]);
   });
 });
 
-/** The plan of the one statement that `run` makes. */
+/** The plan of the one statement that `run` makes: the one that is kept whatever its parameters are. */
 async function planOf(database: TestDatabase, run: (db: Executor) => Promise<unknown>): Promise<string> {
   const plans: string[] = [];
   const explaining = {
     async query(text: string, params: readonly SqlParam[] = []) {
-      const rows = await database.maintenance.query<Record<string, string>>(`explain ${text}`, params);
+      const rows = await database.maintenance.transaction(async (tx) => {
+        await tx.query('set local plan_cache_mode = force_generic_plan');
+        await tx.query('set local enable_seqscan = off');
+        await tx.query(`prepare explained as ${text}`);
+        const plan = await tx.query<Record<string, string>>(
+          `explain execute explained(${params.map(literal).join(', ')})`,
+        );
+        await tx.query('deallocate explained');
+        return plan;
+      });
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
       return [];
     },
@@ -87,6 +99,8 @@ async function planOf(database: TestDatabase, run: (db: Executor) => Promise<unk
   expect(plans).toHaveLength(1);
   return plans[0] as string;
 }
+
+const literal = (value: SqlParam) => (value === null ? 'null' : `'${String(value).replaceAll("'", "''")}'`);
 
 const FILL = `
 with j as (

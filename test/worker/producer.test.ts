@@ -5,11 +5,13 @@ import { Producer, type ProducerParts } from '../../src/worker/producer.ts';
 import type { Roster } from '../../src/worker/roster.ts';
 import { deferred } from '../support/eventually.ts';
 
-const jobs = (n: number) => Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't' }) as ClaimedJob);
+const jobs = (n: number) =>
+  Array.from({ length: n }, () => ({ id: 'j', attempt: 1, task: 't', place: ++place }) as ClaimedJob);
+let place = 0;
 
 /** When it asks, and for how many: the answers come from the test, the clock too. */
 function setUp(over: Partial<ProducerParts> = {}) {
-  const asked: { at: number; limit: number }[] = [];
+  const asked: { at: number; limit: number; from?: number | null | undefined }[] = [];
   let waiting = 0;
   let held = 0;
   let failing = false;
@@ -17,8 +19,8 @@ function setUp(over: Partial<ProducerParts> = {}) {
   const began = performance.now();
   const producer = new Producer({
     execution: {
-      async claim(_worker, { limit }) {
-        asked.push({ at: performance.now() - began, limit });
+      async claim(_worker, { limit, from }) {
+        asked.push({ at: performance.now() - began, limit, from });
         if (failing) throw new Error('away');
         const n = Math.min(limit, waiting);
         waiting -= n;
@@ -178,6 +180,64 @@ describe('claims are made', () => {
     expect(asked).toHaveLength(1);
   });
 
+  describe('by a busy worker behind the head of the line', () => {
+    /** Has claimed so much that it is busy, and has its last look at the head just behind it. */
+    async function busy(over: Partial<ProducerParts> = {}) {
+      const made = setUp({ concurrency: 1_500, ...over });
+      made.add(1_500);
+      made.producer.start();
+      await vi.advanceTimersByTimeAsync(10);
+      made.free(1_500);
+      await vi.advanceTimersByTimeAsync(10);
+      expect(made.asked.at(-1)?.from).not.toBeNull();
+      return made;
+    }
+
+    test('and then, once, at the head, though nothing tells of a job', async () => {
+      const { asked } = await busy({ pollMs: 3_600_000 });
+      const before = asked.length;
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(asked.slice(before).map(({ from }) => from)).toEqual([null]);
+    });
+
+    test('at the head, on a hint of what may stand ahead of others', async () => {
+      const { asked, producer } = await busy();
+      producer.hint([hint]);
+      await vi.advanceTimersByTimeAsync(5);
+      expect(asked.at(-1)?.from).not.toBeNull();
+      producer.hint([{ ...hint, task: 'unknown', ahead: true }, hint]);
+      await vi.advanceTimersByTimeAsync(5);
+      expect(asked.at(-1)?.from).not.toBeNull();
+      producer.hint([{ ...hint, ahead: true }]);
+      await vi.advanceTimersByTimeAsync(5);
+      expect(asked.at(-1)?.from).toBeNull();
+    });
+
+    test.each(['slot', 'lease'])('not again and again while there is no %s', async (missing) => {
+      let looks = 0;
+      let lease: string | null = 'w';
+      const workerId = () => {
+        looks++;
+        return lease;
+      };
+      const { producer, asked, add, free } = await busy({ workerId });
+      add(missing === 'slot' ? 2_000 : 1);
+      producer.hint([hint]);
+      await vi.advanceTimersByTimeAsync(5);
+      if (missing === 'lease') lease = null;
+      const [claims, before] = [asked.length, looks];
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(asked.length).toBe(claims);
+      // The poll, and what asks beside it.
+      expect(looks - before).toBeLessThan(50);
+      lease = 'w';
+      if (missing === 'slot') free(1);
+      else producer.look();
+      await vi.advanceTimersByTimeAsync(5);
+      expect(asked.length).toBe(claims + 1);
+    });
+  });
+
   describe('of queues with limits', () => {
     const none = { jobs: [], full: [], lookAgainMs: null };
 
@@ -246,6 +306,28 @@ describe('claims are made', () => {
       expect(limited.claimed).toBe(2);
       await vi.advanceTimersByTimeAsync(900);
       expect([limited.claimed, asked.length]).toEqual([2, 2]);
+    });
+
+    test('not again and again while all slots are taken when the next start is free', async () => {
+      let looks = 0;
+      const workerId = () => {
+        looks++;
+        return 'w';
+      };
+      const { producer, limited, add, free, held } = setUp({ workerId });
+      limited.answers.push({ ...none, lookAgainMs: 300 }, { ...none, lookAgainMs: 300 });
+      producer.start();
+      await vi.advanceTimersByTimeAsync(10);
+      add(10);
+      producer.look();
+      await vi.advanceTimersByTimeAsync(10);
+      expect([limited.claimed, held()]).toEqual([2, 10]);
+      const before = looks;
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(looks - before).toBeLessThan(50);
+      free(1);
+      await vi.advanceTimersByTimeAsync(5);
+      expect(limited.claimed).toBe(3);
     });
   });
 });

@@ -1,7 +1,7 @@
 import type { Backoff } from '../../core/backoff.ts';
 import { type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
 import { pgTextArray } from '../sql.ts';
-import type { Executor } from '../types.ts';
+import type { Executor, SqlParam } from '../types.ts';
 
 /** A claimed job, joined with what its handler needs; `startedChange` tells of it. */
 export interface ClaimRow {
@@ -15,8 +15,8 @@ export interface ClaimRow {
   run: number;
   attempt: number;
   at: string;
-  /** Its place in the line, to the microsecond. */
-  rank: string;
+  /** Its place in the line, in microseconds since 1970; where that is in the future, this moment. */
+  place: number;
   tags: string[];
   submittedBy: string;
   createdAt: string;
@@ -64,19 +64,20 @@ m as (
   from t
   where s.id = any((select ids from ids)::uuid[]) and s.state = 'QUEUED'
   returning s.id, s.tenant, s.task, s.queue, 'QUEUED'::text as from_state, s.state, s.version, s.last_seq, s.run,
-            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from, s.depends, s.rank
+            s.attempt, s.epoch, s.failures, s.max_attempts, s.changed_at, s.resumed_from, s.depends,
+            (date_part('epoch', least(s.rank, t.now)) * 1e6)::bigint as place
 ),
 v as materialized (
   select ${MOVED}, m.last_seq as seq, m.changed_at as at, 'AttemptStarted' as type, m.attempt, null as actor,
          json_build_object('workerId', $1::uuid, 'resumedFrom', m.resumed_from) as data,
-         m.epoch, m.failures, m.max_attempts, m.resumed_from, m.depends, m.rank
+         m.epoch, m.failures, m.max_attempts, m.resumed_from, m.depends, m.place
   from m
 ),
 ${after}
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
-       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, v.rank, j.tags, j.submitted_by as "submittedBy",
+       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, v.place, j.tags, j.submitted_by as "submittedBy",
        j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
        j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v
@@ -98,7 +99,7 @@ unnest($3::text[]) as k(task), lateral (
 
 // A transaction takes its jobs' ranks before it commits: of two that commit at the same moment the later may bring the
 // lower ranks. So `from` is meant with this much room.
-const FROM = "s.rank >= $5::timestamptz - interval '2 seconds'";
+const FROM = "s.rank >= coalesce(to_timestamp($5::float8 / 1e6) - interval '2 seconds', '-infinity')";
 
 // A queue with a limit is claimed by a statement of its own, behind a lock (`claim-limited.ts`).
 const CLAIM = claimSql(`
@@ -116,10 +117,10 @@ export interface ClaimRequest {
   tasks: readonly string[];
   limit: number;
   /**
-   * The rank at which to begin, as `ClaimRow.rank` has it: what stands more than two seconds before it is not looked at.
-   * Left out or null: the head of the line. Queues with a limit are always looked at from the head.
+   * Where in the line to begin, as `ClaimRow.place` has it: what stands more than two seconds before it is not looked at.
+   * Left out or null: at the head. Queues with a limit are always looked at from the head.
    */
-  from?: string | null;
+  from?: number | null;
 }
 
 /**
@@ -127,7 +128,7 @@ export interface ClaimRequest {
  * or have a limit are passed over.
  */
 export function claim(db: Executor, workerId: string, request: ClaimRequest): Promise<ClaimRow[]> {
-  return runClaim(db, CLAIM, workerId, request, [request.from ?? '-infinity']);
+  return runClaim(db, CLAIM, workerId, request, [request.from ?? null]);
 }
 
 /** Runs a claim that `claimSql` made. `more`: its parameters from $5 on. */
@@ -136,7 +137,7 @@ export async function runClaim(
   sql: string,
   workerId: string,
   request: ClaimRequest,
-  more: readonly string[] = [],
+  more: readonly SqlParam[] = [],
 ): Promise<ClaimRow[]> {
   const rows = await db.query<Omit<ClaimRow, 'backoff'> & { backoff: string | Backoff }>(sql, [
     workerId,

@@ -58,7 +58,7 @@ l as materialized (
     where x.job_id = o.id and x.epoch = o.epoch and x.key = $6::text offset 0) x on true, t
   where ${HAS_ITS_KEY} and exists (
     select 1 from o r where r.root and ($6::text is null or exists (
-      select 1 from waymark.checkpoints c where c.job_id = r.id and c.epoch = r.epoch and c.key = $6::text)))
+      select 1 from waymark.checkpoints c where c.job_id = r.id and c.epoch = r.epoch and c.key = $6::text offset 0)))
 ),
 la as materialized (select array(select l.id from l)::uuid[] as ids),
 x as (

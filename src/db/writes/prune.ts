@@ -87,7 +87,7 @@ export async function pruneFinished(
 const PRUNE_KEYS = `
 with t as materialized (select clock_timestamp() as now),
 k as materialized (
-  select k.ctid as at, k.kind, k.job_id from waymark.idempotency_keys k
+  select k.ctid as at from waymark.idempotency_keys k
   where k.expires_at <= (select now from t)
     and (k.scope <> 'UNTIL_FINISHED' or not exists (
       select 1 from waymark.job_states s where s.id = k.job_id and (s.finished_at is null or s.run < k.run)))
@@ -97,9 +97,10 @@ k as materialized (
 ),
 d as (
   delete from waymark.idempotency_keys x where x.ctid = any(array(select k.at from k)::tid[])
+  returning x.job_id, x.kind
 ),
 o as materialized (
-  select s.id, s.pruned_at from waymark.job_states s where s.id = any(array(select k.job_id from k)::uuid[])
+  select s.id, s.pruned_at from waymark.job_states s where s.id = any(array(select d.job_id from d)::uuid[])
 ),
 g as materialized (select array(select o.id from o where o.pruned_at is not null)::uuid[] as ids),
 j as (delete from waymark.jobs j where j.id = any((select ids from g)::uuid[])),
@@ -107,12 +108,12 @@ s as (delete from waymark.job_states s where s.id = any((select ids from g)::uui
 r as materialized (
   select array(
     select h.id from waymark.graphs h
-    where h.id = any(array(select k.job_id from k where k.kind = 'graph')::uuid[]) and h.pruned_at is not null
+    where h.id = any(array(select d.job_id from d where d.kind = 'graph')::uuid[]) and h.pruned_at is not null
   )::uuid[] as ids
 ),
 h as (delete from waymark.graphs h where h.id = any((select ids from r)::uuid[])),
 n as (delete from waymark.graph_nodes n where n.graph_id = any((select ids from r)::uuid[]))
-select count(*)::int as n from k`;
+select count(*)::int as n from d`;
 
 /** Removes expired keys together with the bare rows of their pruned jobs. Returns how many keys went. */
 export async function pruneKeys(db: Executor, limit: number): Promise<number> {

@@ -15,7 +15,7 @@ export function announce(channel: Announcer, rows: readonly ChangeRow[]): void {
   const hints = new Map<string, ReadyHint>();
   for (const { state, fromState, queue, task } of rows) {
     if (state !== 'QUEUED' || fromState === 'QUEUED') continue;
-    // Handed back: it keeps its place. Whatever else becomes QUEUED takes the one of this moment.
+    // Handed back: it keeps its place. Whatever else becomes QUEUED mostly takes one of about this moment.
     const ahead = fromState === 'RUNNING';
     const key = `${queue}\n${task}`;
     if (ahead || !hints.has(key)) hints.set(key, ahead ? { queue, task, ahead } : { queue, task });

@@ -37,7 +37,7 @@ export interface LeaseParts {
   status: () => { busy: number; draining: boolean; blocked: boolean };
   /** The store knows this worker as LOST: it must go on under a new id. Called once. */
   onLost: () => void;
-  /** The lease was over by our clock, and is not: claim again. */
+  /** By our clock the lease was over, or near enough to its end that nothing was claimed, and is not: claim again. */
   onRenewed: () => void;
   onError: (error: unknown) => void;
   log: Logger;
@@ -152,6 +152,7 @@ export class Lease implements Cover {
       this.#lost();
       return;
     }
+    const claimed = this.fresh;
     this.#ackedAt = sentAt;
     this.#asked = false;
     this.#arm();
@@ -160,10 +161,9 @@ export class Lease implements Cover {
     this.#stopMissing(answer, sentAt);
     this.#handBackStrangers(answer, sentAt, known);
     if (this.alive) this.#known();
-    if (this.#cutOff && this.alive) {
-      this.#cutOff = false;
-      this.#parts.onRenewed();
-    }
+    if (this.alive) this.#cutOff = false;
+    // Looks that were due meanwhile were not planned again.
+    if (this.fresh && !claimed) this.#parts.onRenewed();
   }
 
   #lost(): void {

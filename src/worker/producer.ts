@@ -97,7 +97,7 @@ export class Producer {
     if (this.#free > 0) this.#plan(this.#free * 2 >= this.#parts.concurrency ? 0 : GATHER_MS);
   }
 
-  /** The looks for which nobody gives a hint. Without a slot or a lease, whoever brings it has the next claim made. */
+  /** The looks for which nobody gives a hint. Without a slot or a fresh lease, whoever brings it has the next claim made. */
   #planLooks(): void {
     const looks = [this.#lookAgainAt, this.#place.headDueAt].filter((at) => at !== null);
     if (looks.length === 0) return;

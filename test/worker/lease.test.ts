@@ -98,6 +98,23 @@ describe('what an answer means', () => {
     lease.stop();
   });
 
+  test('an answer that makes the lease fresh again has jobs claimed again, and no other does', async () => {
+    const { lease, beats, calls, next } = setUp();
+    lease.start();
+    await (await next()).answer(owns());
+    await (await next()).answer(owns());
+    expect(calls).toEqual([]);
+    // Half the lease is over, and not the whole.
+    const late = beats.length;
+    while (lease.fresh) await (await next()).fail();
+    expect([lease.alive, beats.length > late, calls]).toEqual([true, true, []]);
+    await (await next()).answer(owns());
+    expect([lease.fresh, calls]).toEqual([true, ['renewed']]);
+    await (await next()).answer(owns());
+    expect(calls).toEqual(['renewed']);
+    lease.stop();
+  });
+
   test('a job that is named but not known is handed back only when it is still unknown in a later answer', async () => {
     const { lease, released, next } = setUp();
     lease.start();

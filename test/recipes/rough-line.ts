@@ -36,7 +36,9 @@ export async function saveOverBreaks(
 ): Promise<void> {
   const random = seededRandom();
   const below = (n: number) => Math.floor(random() * n);
-  for (let breaks = 0; breaks < 6 || job.seq() < 220; breaks++) {
+  // A connection that is cut before it stands is none: so many must have been.
+  const tooFew = () => proxy.seen.upgrades + proxy.seen.streams < 5;
+  for (let breaks = 0; breaks < 6 || job.seq() < 220 || (tooFew() && breaks < 50); breaks++) {
     await job.save(below(40));
     proxy.cut();
     await job.save(1 + below(20));

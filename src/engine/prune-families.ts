@@ -1,14 +1,9 @@
-import { familyCandidates, prunableFamilies, type RetainMs } from '../db/reads/families.ts';
+import { familyCandidates, prunableFamilies, RETAINED, type RetainMs } from '../db/reads/families.ts';
 import type { Db } from '../db/types.ts';
 import { pruneFamilies } from '../db/writes/prune-families.ts';
 
 const BATCH = 200;
 const START = { finishedAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
-const STATES = [
-  ['COMPLETED', 'completed'],
-  ['FAILED', 'failed'],
-  ['CANCELED', 'canceled'],
-] as const;
 
 /**
  * Removes jobs with relatives, a family as one. Each pass goes on behind the last one's place and begins anew at the end, so
@@ -17,7 +12,7 @@ const STATES = [
 export function createFamilyPruner(db: Db, retainMs: RetainMs): { pass(): Promise<number> } {
   const places = new Map<string, typeof START>();
 
-  async function batch(state: (typeof STATES)[number][0], ms: number): Promise<number> {
+  async function batch(state: (typeof RETAINED)[number][0], ms: number): Promise<number> {
     const found = await familyCandidates(db, state, ms, places.get(state) ?? START, BATCH);
     const last = found.at(-1);
     places.set(state, last && found.length === BATCH ? { finishedAt: last.finishedAt, id: last.id } : START);
@@ -30,7 +25,7 @@ export function createFamilyPruner(db: Db, retainMs: RetainMs): { pass(): Promis
   return {
     async pass() {
       let pruned = 0;
-      for (const [state, setting] of STATES) pruned += await batch(state, retainMs[setting]);
+      for (const [state, setting] of RETAINED) pruned += await batch(state, retainMs[setting]);
       return pruned;
     },
   };

@@ -1,4 +1,4 @@
-import type { RetainMs } from '../db/reads/families.ts';
+import { RETAINED, type RetainMs } from '../db/reads/families.ts';
 import type { Db } from '../db/types.ts';
 import { pruneFinished } from '../db/writes/prune.ts';
 
@@ -7,18 +7,13 @@ const BATCH = 500;
 const MAX_BATCHES = 10;
 /** A pass goes on where the last one has stopped, but begins anew this often: somebody may have held a row of before. */
 const ANEW_MS = 10_000;
-const STATES = [
-  ['COMPLETED', 'completed'],
-  ['FAILED', 'failed'],
-  ['CANCELED', 'canceled'],
-] as const;
 
 /** Removes finished jobs without relatives, the oldest first. */
 export function createSinglePruner(db: Db, retainMs: RetainMs): { pass(): Promise<{ pruned: number; more: boolean }> } {
   const places = new Map<string, { from: string; since: number }>();
 
   /** Returns how many it removed, and whether there are more. */
-  async function passOf(state: (typeof STATES)[number][0], ms: number): Promise<{ pruned: number; more: boolean }> {
+  async function passOf(state: (typeof RETAINED)[number][0], ms: number): Promise<{ pruned: number; more: boolean }> {
     const now = performance.now();
     const last = places.get(state);
     const place = last && now - last.since < ANEW_MS ? last : { from: '-infinity', since: now };
@@ -41,7 +36,7 @@ export function createSinglePruner(db: Db, retainMs: RetainMs): { pass(): Promis
   return {
     async pass() {
       const total = { pruned: 0, more: false };
-      for (const [state, setting] of STATES) {
+      for (const [state, setting] of RETAINED) {
         const { pruned, more } = await passOf(state, retainMs[setting]);
         total.pruned += pruned;
         total.more ||= more;

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { claim } from '../../src/db/transitions/claim.ts';
 import { retry } from '../../src/db/transitions/retry.ts';
 import { unsettled } from '../../src/db/transitions/settle.ts';
 import { stage } from '../../src/db/transitions/stage.ts';
@@ -73,6 +74,23 @@ describe.each(databases())('jobs that are looked for by their ids on $name', ({ 
     const scans = lines.flatMap((line, i) => (/ Scan /.test(line) && LARGE.test(line) ? [[line, lines[i + 1]]] : []));
     expect(scans.length).toBeGreaterThan(1);
     expect(scans.filter(([, next]) => !BOUND.test(next ?? ''))).toEqual([]);
+  });
+});
+
+describe.each(databases())('where something was left by what came before on $name', ({ open }) => {
+  test.each([
+    {
+      what: 'a claim',
+      run: (db: Executor) => claim(db, ID, { queues: null, tasks: ['a'], limit: 1, from: 1 }),
+      bound: /Index Cond: .*task = .* \(rank >= /,
+    },
+    {
+      what: 'a removal',
+      run: (db: Executor) => pruneFinished(db, 'COMPLETED', DAY_MS, 500, '2026-01-01T00:00:00Z'),
+      bound: /Index Cond: .*\(finished_at >= /,
+    },
+  ])('$what enters the index behind it', async ({ run, bound }) => {
+    expect(await planOf(await open(), run)).toMatch(bound);
   });
 });
 

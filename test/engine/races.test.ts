@@ -261,4 +261,37 @@ describePostgres('races', ({ open }) => {
     await holder;
     expect(await first).toMatchObject({ status: 'settled' });
   });
+
+  test('of several whose rows are held, each is settled when its own is free', async () => {
+    const worker = await insertWorker(database.submit);
+    const ids = await Promise.all(
+      [0, 1, 2, 3].map(() => insertJob(database.submit, { state: 'RUNNING', workerId: worker })),
+    );
+    const [brief, short, long, free] = ids as [string, string, string, string];
+    const hold = async (...held: string[]) => {
+      const locked = deferred();
+      const go = deferred();
+      const done = database.maintenance.transaction(async (tx) => {
+        await tx.query('select 1 from waymark.job_states where id = any($1::uuid[]) for no key update', [
+          `{${held.join(',')}}`,
+        ]);
+        locked.resolve();
+        await go.promise;
+      });
+      await locked.promise;
+      return async () => {
+        go.resolve();
+        await done;
+      };
+    };
+    const first = await hold(brief, short);
+    const second = await hold(long);
+    const end = (jobId: string) => engine.execution.settle({ jobId, attempt: 1, outcome: 'SUCCEEDED', result: null });
+    const [ofBrief, ofShort, ofLong, ofFree] = [end(brief), end(short), end(long), end(free)];
+    expect(await within(2_000, ofFree)).toMatchObject({ status: 'settled' });
+    await first();
+    for (const fate of [ofBrief, ofShort]) expect(await within(5_000, fate)).toMatchObject({ status: 'settled' });
+    await second();
+    expect(await within(5_000, ofLong)).toMatchObject({ status: 'settled' });
+  });
 });

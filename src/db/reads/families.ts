@@ -1,3 +1,4 @@
+import type { TERMINAL_STATES } from '../../core/state.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
@@ -7,6 +8,13 @@ export interface RetainMs {
   failed: number;
   canceled: number;
 }
+
+/** The terminal states, each with the setting that says how long it is kept. */
+export const RETAINED = [
+  ['COMPLETED', 'completed'],
+  ['FAILED', 'failed'],
+  ['CANCELED', 'canceled'],
+] as const satisfies readonly (readonly [(typeof TERMINAL_STATES)[number], keyof RetainMs])[];
 
 /** Whether a finished row of `s` is past its retention; expects `t(now)`. Parameters: completed, failed, canceled. */
 export const PAST_RETENTION = (completed: string, failed: string, canceled: string) => `

@@ -77,8 +77,8 @@ ${after}
 ${WRITE_EVENTS},
 ${COUNT_DELTAS}
 select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.run, v.attempt, v.at, v.epoch, v.failures,
-       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, v.place, j.tags, j.submitted_by as "submittedBy",
-       j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
+       v.max_attempts as "maxAttempts", v.resumed_from as "resumedFrom", v.depends, v.place, j.tags,
+       j.submitted_by as "submittedBy", j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
        j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v
 join waymark.jobs j on j.id = v.id

@@ -1,6 +1,7 @@
 import { PAST_RETENTION, type RetainMs } from '../reads/families.ts';
 import { pgArray } from '../sql.ts';
 import type { Executor } from '../types.ts';
+import { KEYS_ARE_FREE, LOCK_KEYS, REMOVE_BELONGINGS, REMOVE_JOBS } from './prune-parts.ts';
 
 // As with single jobs (`prune.ts`): locked in id order with SKIP LOCKED, judged again under the lock, belongings in the same
 // statement and found by arrays. A family of which somebody holds a member, or a key, stays whole until the next pass.
@@ -19,17 +20,11 @@ o as materialized (
     for no key update of s skip locked
   ) s
 ),
-ua as materialized (select array(select o.id from o where not o.keyed)::uuid[] as ids),
-h as materialized (select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from ua)::uuid[])),
-k as materialized (
-  select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from ua)::uuid[])
-  for update skip locked
-),
+${LOCK_KEYS},
 w as materialized (
   select i.root from i left join o on o.root = i.root and o.id = i.id
   group by i.root
-  having bool_and(o.id is not null
-    and (o.keyed or o.id in (select k.job_id from k) or o.id not in (select h.job_id from h)))
+  having bool_and(o.id is not null and ${KEYS_ARE_FREE})
 ),
 l as materialized (select o.* from o join w on w.root = o.root),
 na as materialized (select array(select l.id from l where l.pruned_at is null)::uuid[] as ids),
@@ -41,12 +36,7 @@ rk as materialized (
   from r, t
 ),
 ra as materialized (select array(select rk.id from rk where not rk.keyed)::uuid[] as ids),
-x1 as (delete from waymark.payloads p where p.job_id = any((select ids from na)::uuid[])),
-x2 as (delete from waymark.ended_attempts a where a.job_id = any((select ids from na)::uuid[])),
-x3 as (delete from waymark.checkpoints c where c.job_id = any((select ids from na)::uuid[])),
-x4 as (delete from waymark.events e where e.job_id = any((select ids from na)::uuid[])),
-x5 as (delete from waymark.job_logs o where o.job_id = any((select ids from na)::uuid[])),
-x6 as (delete from waymark.artifacts a where a.job_id = any((select ids from na)::uuid[])),
+${REMOVE_BELONGINGS('na')},
 aa as materialized (
   select array(select a.id from waymark.approvals a where a.job_id = any((select ids from na)::uuid[]))::uuid[] as ids
 ),
@@ -56,9 +46,7 @@ x9 as (
   delete from waymark.job_dependencies d
   where d.job_id = any((select ids from na)::uuid[]) or d.upstream_id = any((select ids from na)::uuid[])
 ),
-y1 as (delete from waymark.idempotency_keys k where k.job_id = any((select ids from ga)::uuid[])),
-y2 as (delete from waymark.jobs j where j.id = any((select ids from ga)::uuid[])),
-y3 as (delete from waymark.job_states s where s.id = any((select ids from ga)::uuid[])),
+${REMOVE_JOBS('ga')},
 y4 as (delete from waymark.graph_nodes n where n.graph_id = any((select ids from ra)::uuid[])),
 y5 as (delete from waymark.graphs g where g.id = any((select ids from ra)::uuid[])),
 y6 as (

@@ -1,15 +1,14 @@
 import type { Executor } from '../types.ts';
+import { KEYS_ARE_FREE, LOCK_KEYS, REMOVE_BELONGINGS, REMOVE_JOBS } from './prune-parts.ts';
 
 // Jobs without relatives; the others go by families (`prune-families.ts`).
 // Rows are locked with SKIP LOCKED and the state is judged again under the lock, so that several pruners
 // never wait for each other and a job that somebody retries at this moment stays. Belongings go in the same statement:
 // an interrupted pass leaves no orphans. A job with a live key keeps its bare row, so that the key still answers; it is
 // counted no longer, since lists do not show it.
-// The keys that go are locked before anything is deleted, SKIP LOCKED too: a submit that holds one may wait for the
-// next, and a pruner that then waited for the first would be a deadlock. A job whose key is held stays until the next pass.
+// A job whose key is held stays until the next pass.
 // Everywhere here the moment is a scalar subquery and no join: only so is it a bound of the index scan. As a join's
-// filter it was tried on every row of the index, each sweep on all finished jobs. And rows are found by an array of ids:
-// joined with a list of unknown length, a plan from when the tables were empty merges it with the whole of an index.
+// filter it was tried on every row of the index, each sweep on all finished jobs.
 const pruneSql = (state: string) => `
 with t as materialized (select clock_timestamp() as now),
 o as materialized (
@@ -24,27 +23,12 @@ o as materialized (
   limit $2::int
   for no key update of s skip locked
 ),
-u as materialized (select array(select o.id from o where not o.keyed)::uuid[] as ids),
-h as materialized (select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from u)::uuid[])),
-k as materialized (
-  select k.job_id from waymark.idempotency_keys k where k.job_id = any((select ids from u)::uuid[])
-  for update skip locked
-),
-l as materialized (
-  select o.* from o
-  where o.keyed or o.id not in (select h.job_id from h) or o.id in (select k.job_id from k)
-),
+${LOCK_KEYS},
+l as materialized (select o.* from o where ${KEYS_ARE_FREE}),
 la as materialized (select array(select l.id from l)::uuid[] as ids),
 ga as materialized (select array(select l.id from l where not l.keyed)::uuid[] as ids),
-x1 as (delete from waymark.payloads p where p.job_id = any((select ids from la)::uuid[])),
-x2 as (delete from waymark.ended_attempts a where a.job_id = any((select ids from la)::uuid[])),
-x3 as (delete from waymark.checkpoints c where c.job_id = any((select ids from la)::uuid[])),
-x4 as (delete from waymark.events e where e.job_id = any((select ids from la)::uuid[])),
-x5 as (delete from waymark.job_logs o where o.job_id = any((select ids from la)::uuid[])),
-x6 as (delete from waymark.artifacts a where a.job_id = any((select ids from la)::uuid[])),
-x7 as (delete from waymark.idempotency_keys k where k.job_id = any((select ids from ga)::uuid[])),
-x8 as (delete from waymark.jobs j where j.id = any((select ids from ga)::uuid[])),
-x9 as (delete from waymark.job_states s where s.id = any((select ids from ga)::uuid[])),
+${REMOVE_BELONGINGS('la')},
+${REMOVE_JOBS('ga')},
 b as (
   update waymark.job_states s set pruned_at = t.now, progress = null, version = s.version + 1
   from t where s.id = any(array(select l.id from l where l.keyed)::uuid[])

@@ -1,4 +1,4 @@
-import { TypeID } from 'typeid-js';
+import { fromString, fromUUID, toUUID } from 'typeid-js';
 import { V7Generator } from 'uuidv7';
 import { InvalidId } from './errors.ts';
 
@@ -43,7 +43,7 @@ export function newUuid(): string {
 
 /** The public form of a stored id: `job_01h2xcejqtf2nbrexx3vqjhp41`. */
 export function publicId(kind: IdKind, uuid: string): string {
-  return TypeID.fromUUID(ID_PREFIXES[kind], uuid).toString();
+  return fromUUID(uuid, ID_PREFIXES[kind]);
 }
 
 /**
@@ -72,7 +72,7 @@ export function parseAnyId(id: string, path?: string): { kind: IdKind; uuid: str
       path,
     );
   try {
-    return { kind, uuid: TypeID.fromString(id).toUUID() };
+    return { kind, uuid: toUUID(fromString(id)) };
   } catch {
     throw new InvalidId(id, 'is malformed', path);
   }

@@ -15,12 +15,14 @@ import type { Logger } from '../core/log.ts';
 import { AttendedReads } from '../schema/attended-reads.ts';
 import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
 import { schema } from '../schema/index.ts';
-import { DEFAULT_LIMITS, type OperationLimits, tooComplex } from '../schema/limits.ts';
+import { DEFAULT_LIMITS, type OperationLimits, sizeProblem, tooComplex } from '../schema/limits.ts';
+import { openValues, SharedResults } from '../schema/shared-results.ts';
 import { ACTOR_HEADER, viewerOf } from './actor.ts';
 import { documentCaches } from './document-cache.ts';
 import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
 import { createMask, withoutInternals } from './masking.ts';
 import { useClosedSchema, useOperationSize, usePostedJson, useQueryCancellation } from './plugins.ts';
+import { ResultStream } from './result-stream.ts';
 import { useSharedResults } from './shared-results.ts';
 
 /** What a request may be; documented in the README. */
@@ -81,7 +83,10 @@ interface ServerContext {
 export function createGraphQL(options: GraphQLOptions) {
   const { deps, limits } = options;
   const reads = new AttendedReads(deps.read);
+  const results = new SharedResults();
   const mask = createMask(options.log, { suggestions: options.introspection });
+  const operationProblem = (args: ExecutionArgs) =>
+    sizeProblem(args.schema, { ...args, variables: args.variableValues ?? null }, limits);
   const refuse = (finding: string, limit: Record<string, number>) => () => {
     throw tooComplex(finding, limit);
   };
@@ -133,15 +138,15 @@ export function createGraphQL(options: GraphQLOptions) {
         onReject: [refuse('it has too many directives', { directives: limits.directives })],
       }),
       ...(options.introspection ? [] : [useClosedSchema(NoSchemaIntrospectionCustomRule)]),
-      useOperationSize(limits),
+      useOperationSize(operationProblem),
       useQueryCancellation((o) => getOperationAST(o.document, o.operationName)?.operation === 'query'),
-      useSharedResults(),
+      useSharedResults(results),
     ],
   });
 
   async function prepare(viewer: Viewer, params: SocketParams): Promise<ExecutionArgs | readonly GraphQLError[]> {
     try {
-      const { schema, parse, validate, contextFactory, execute, subscribe } = yoga.getEnveloped({
+      const { schema, parse, validate, contextFactory, execute } = yoga.getEnveloped({
         viewer,
         params,
       } as never);
@@ -158,28 +163,42 @@ export function createGraphQL(options: GraphQLOptions) {
         operationName: params.operationName ?? null,
         variableValues: params.variables ?? null,
         contextValue: await contextFactory(),
-        rootValue: { execute, subscribe },
+        rootValue: { execute },
       };
     } catch (error) {
-      return [withoutInternals(mask(error))];
+      return [safeError(error)];
     }
   }
+
+  const safeError = (error: unknown) => withoutInternals(mask(error));
+  const failure = (error: unknown): ExecutionResult => ({ errors: [safeError(error)] });
+  const safe = (result: ExecutionResult): ExecutionResult =>
+    result.errors ? { ...result, errors: result.errors.map(safeError) } : result;
 
   const operations: SocketOperations = {
     prepare,
     async execute(args) {
       try {
-        return withSafeErrors(await (args.rootValue as Enveloped).execute(args));
+        return safe(await (args.rootValue as Enveloped).execute(args));
       } catch (error) {
-        return { errors: [withoutInternals(mask(error))] };
+        return failure(error);
       }
     },
+    // Not by way of the plugins, which would wrap a stream several times over: what they check is checked here.
     async subscribe(args) {
       try {
-        const result = await (args.rootValue as Enveloped).subscribe(args);
-        return isAsyncIterable(result) ? guarded(result, (e) => withoutInternals(mask(e))) : withSafeErrors(result);
+        const problem = operationProblem(args);
+        if (problem) return failure(problem);
+        const values = await openValues(args);
+        if (!isAsyncIterable(values)) return safe(values);
+        const question = results.questionOf(args);
+        const resultOf = (value: unknown) => {
+          const result = results.of(question, value, args);
+          return result instanceof Promise ? result.then(safe) : safe(result);
+        };
+        return new ResultStream(values, resultOf, failure);
       } catch (error) {
-        return { errors: [withoutInternals(mask(error))] };
+        return failure(error);
       }
     },
     limitReached: (limit) => [
@@ -194,46 +213,8 @@ export function createGraphQL(options: GraphQLOptions) {
 
 interface Enveloped {
   execute(args: ExecutionArgs): Promise<ExecutionResult>;
-  subscribe(args: ExecutionArgs): Promise<AsyncIterable<ExecutionResult> | ExecutionResult>;
 }
 
 function refusal(message: string): GraphQLError {
   return new GraphQLError(message, { extensions: { code: 'BAD_USER_INPUT' } });
-}
-
-function withSafeErrors(result: ExecutionResult): ExecutionResult {
-  return result.errors ? { ...result, errors: result.errors.map(withoutInternals) } : result;
-}
-
-/** A stream whose source fails ends with one value that says why; graphql-ws would send the raw message. */
-function guarded(
-  source: AsyncIterable<ExecutionResult>,
-  toError: (error: unknown) => GraphQLError,
-): AsyncIterableIterator<ExecutionResult> {
-  const iterator = source[Symbol.asyncIterator]();
-  let ended = false;
-  const safe = (step: IteratorResult<ExecutionResult>) =>
-    step.done || !step.value.errors ? step : { value: withSafeErrors(step.value), done: false };
-  const failed = (error: unknown) => {
-    ended = true;
-    return { value: { errors: [toError(error)] }, done: false };
-  };
-  return {
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    next() {
-      return ended ? Promise.resolve({ value: undefined, done: true }) : iterator.next().then(safe, failed);
-    },
-    async return() {
-      ended = true;
-      await iterator.return?.();
-      return { value: undefined, done: true };
-    },
-    async throw(error) {
-      ended = true;
-      await iterator.return?.();
-      throw error;
-    },
-  };
 }

@@ -1,5 +1,4 @@
 import { createGraphQLError, type Plugin } from 'graphql-yoga';
-import { type OperationLimits, sizeProblem } from '../schema/limits.ts';
 import { findUnsafeInteger } from './json-body.ts';
 import { type GraphQLError, withoutSuggestion } from './masking.ts';
 
@@ -57,21 +56,23 @@ function badBody(message: string, more: Record<string, unknown> = {}): Error {
   return createGraphQLError(message, { extensions: { code: 'BAD_USER_INPUT', ...more, http: { status: 400 } } });
 }
 
-/** Refuses operations that are too large before anything of them is run, whatever the transport. */
-export function useOperationSize(limits: OperationLimits): Plugin {
-  return {
-    onExecute({ args, setResultAndStopExecution }) {
-      const problem = sizeProblem(args.schema, { ...args, variables: args.variableValues ?? null }, limits);
-      if (problem) setResultAndStopExecution({ errors: [problem] });
-    },
-    onSubscribe({ args, setResultAndStopExecution }) {
-      const problem = sizeProblem(args.schema, { ...args, variables: args.variableValues ?? null }, limits);
-      if (problem) setResultAndStopExecution({ errors: [problem] });
-    },
+/** Refuses operations before anything of them is run, whatever the transport. */
+export function useOperationSize(problemOf: (args: ExecutionArgs) => GraphQLError | null): Plugin {
+  const refuse = ({ args, setResultAndStopExecution }: Operating) => {
+    const problem = problemOf(args);
+    if (problem) setResultAndStopExecution({ errors: [problem] });
   };
+  return { onExecute: refuse, onSubscribe: refuse };
 }
 
-type Operation = Pick<Parameters<NonNullable<Plugin['onExecute']>>[0]['args'], 'document' | 'operationName'>;
+type ExecutionArgs = Parameters<NonNullable<Plugin['onExecute']>>[0]['args'];
+
+interface Operating {
+  args: ExecutionArgs;
+  setResultAndStopExecution(result: { errors: GraphQLError[] }): void;
+}
+
+type Operation = Pick<ExecutionArgs, 'document' | 'operationName'>;
 
 /** Stops queries and streams of callers who hang up. A mutation that was begun is finished, so it needs no signal. */
 export function useQueryCancellation(isQuery: (operation: Operation) => boolean): Plugin {

@@ -4,9 +4,7 @@ import { located, openValues, SharedResults } from '../schema/shared-results.ts'
 type Args = Parameters<typeof openValues>[0] & { signal?: AbortSignal };
 
 /** Streams that ask the same of the same value get the same result. Otherwise as GraphQL's own `subscribe`. */
-export function useSharedResults(): Plugin {
-  const results = new SharedResults();
-
+export function useSharedResults(results = new SharedResults()): Plugin {
   async function subscribe(args: Args) {
     const values = await openValues(args);
     if (!isAsyncIterable(values)) return values;

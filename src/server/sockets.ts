@@ -79,12 +79,7 @@ export function createSockets(operations: SocketOperations, limits: SocketLimits
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        // Resolves when the kernel has it: the source is not pulled faster than the client reads.
-        send: (data) =>
-          new Promise((resolve, reject) => {
-            if (socket.readyState !== socket.OPEN) return resolve();
-            socket.send(data, (error) => (error ? reject(error) : resolve()));
-          }),
+        send: (data) => sendTo(socket, data),
         close: (code, reason) => socket.close(code, reason),
         onMessage: (handle) =>
           socket.on('message', (data) => {
@@ -125,6 +120,20 @@ export function createSockets(operations: SocketOperations, limits: SocketLimits
       wss.close();
     },
   };
+}
+
+/**
+ * Sends, and gives a promise where the kernel does not take it at once, which resolves when it has: the source is not pulled
+ * faster than the client reads. What cannot be sent is dropped: the socket closes then, and its operations with it.
+ */
+function sendTo(socket: WebSocket, data: string): Promise<void> | undefined {
+  if (socket.readyState !== socket.OPEN) return;
+  let sent = (): void => {};
+  socket.send(data, () => sent());
+  if (socket.bufferedAmount === 0) return;
+  return new Promise((resolve) => {
+    sent = resolve;
+  });
 }
 
 function keepAlive(socket: WebSocket, everyMs: number): NodeJS.Timeout {

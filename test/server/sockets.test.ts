@@ -10,6 +10,7 @@ import { type Service, startService } from './service.ts';
 
 const EVENTS =
   'subscription ($id: ID!, $after: Int, $u: Boolean) { jobEvents(id: $id, after: $after, untilTerminal: $u) { __typename seq state ... on JobCompleted { result } } }';
+const DATA = 'subscription ($id: ID!) { jobEvents(id: $id) { seq ... on CheckpointSaved { checkpoint { data } } } }';
 const PROGRESS =
   'subscription ($id: ID!) { jobProgress(id: $id) { version state progress { current } attempts { nodes { number outcome } } } }';
 const CHANGES =
@@ -191,6 +192,27 @@ describe.each(databases())('GraphQL over WebSocket on $name', ({ open }) => {
     await hasty.all('2');
     await streams(0);
     expect(service.live.stats()).toMatchObject({ topics: 0, subscriptions: 0 });
+  });
+
+  test('a client that stops reading for a while is sent every fact when it reads again', async () => {
+    const id = await submit();
+    const [job] = await service.engine.execution.claim(workerId, { queues: null, tasks: ['echo'], limit: 1 });
+    if (!job) throw new Error('nothing to claim');
+    const client = await connect();
+    client.subscribe('1', DATA, { id });
+    await client.next();
+    client.socket.pause();
+    // More than the buffers of a connection hold: sending has to wait for the client.
+    const data = JSON.stringify('x'.repeat(100_000));
+    for (let n = 0; n < 150; n++) {
+      const { id: jobId, attempt, epoch } = job;
+      await service.engine.execution.saveCheckpoint({ jobId, attempt, epoch, key: `${n}`, kind: 'VALUE', data });
+    }
+    client.socket.resume();
+    for (let seq = 2; seq <= 152; seq++) {
+      const { payload } = await client.next((m) => m.type === 'next');
+      expect(payload.data.jobEvents.seq).toBe(seq);
+    }
   });
 
   test('many watchers of a job share its reads, and those of what they select beyond it', async () => {

@@ -15,6 +15,9 @@ export type Polled<T> = { value: T } | typeof DONE | typeof NOTHING;
 /** After so many values without a pause the event loop gets its turn, or a fast source would keep it for itself. */
 const VALUES_PER_TURN = 50;
 
+/** `queueMicrotask` makes an object that async hooks could follow, at every call. */
+const SOON = Promise.resolve();
+
 interface Waiting<T> {
   resolve(result: IteratorResult<T, undefined>): void;
   reject(error: unknown): void;
@@ -30,6 +33,7 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
   readonly #onEnd: () => void;
   readonly #signal: AbortSignal | undefined;
   readonly #abort = () => this.#end();
+  readonly #serveWoken = () => this.#serve();
   #waiting: Waiting<T>[] = [];
   #started = false;
   #ended = false;
@@ -144,7 +148,7 @@ export class PullStream<T> implements AsyncIterableIterator<T, undefined> {
     this.#woken = true;
     if (this.#busy || this.#ended || this.#waiting.length === 0) return;
     this.#busy = true;
-    queueMicrotask(() => this.#serve());
+    void SOON.then(this.#serveWoken);
   };
 
   #end(): void {

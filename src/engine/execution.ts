@@ -119,15 +119,14 @@ export function createExecution(
       return new Map((await checkpointsOf(db, jobId, epoch)).map((row) => [row.key, row]));
     },
 
-    async saveCheckpoint(write) {
-      try {
-        await save.add(write);
-      } catch (error) {
-        if (write.kind === 'STEP' && isUniqueViolation(error)) return savedBefore(db, write);
-        throw error;
-      }
-      return { data: JSON.parse(write.data), existed: false };
-    },
+    saveCheckpoint: (write) =>
+      save.add(write).then(
+        () => ({ data: JSON.parse(write.data), existed: false }),
+        (error) => {
+          if (write.kind === 'STEP' && isUniqueViolation(error)) return savedBefore(db, write);
+          throw error;
+        },
+      ),
 
     ...createUserTransactions(database, channel, options),
 

@@ -32,7 +32,7 @@ export async function askForApproval(
     const id = publicId('Approval', opened.id);
     const expiresAt = opened.expiresAt === null ? null : new Date(toIso(opened.expiresAt));
     // By its id: a retry opens another approval of the same key, and people are to be told of that, too.
-    const step = { key: `notify:${id}`, idempotencyKey: id, options: undefined };
+    const step = { key: `notify:${id}`, idempotencyKey: () => id, options: undefined };
     await runStep(step, () => notify({ id, url: `${publicUrl}/approvals/${id}`, expiresAt }), attempt, writes);
   }
   const answer = opened.state === 'OPEN' ? undefined : await writes.reread(key);

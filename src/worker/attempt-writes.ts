@@ -101,9 +101,14 @@ export class AttemptWrites {
     });
   }
 
-  /** What the job has saved under a key before this attempt; read once. The first attempt has nothing to read. */
+  /** No attempt was before this one: nothing can have been saved. */
+  get isFirst(): boolean {
+    return this.#attempt.job.attempt === 1;
+  }
+
+  /** What the job has saved under a key before this attempt; read once. */
   async earlier(key: string): Promise<CheckpointRow | undefined> {
-    if (this.#attempt.job.attempt === 1) return undefined;
+    if (this.isFirst) return undefined;
     this.#loaded ??= this.#read();
     try {
       return (await this.#loaded).get(key);

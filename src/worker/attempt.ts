@@ -208,11 +208,13 @@ export class Attempt {
 
   /**
    * For what comes before work that cannot be taken back: a handler that has just blocked the loop for a whole lease may
-   * not know yet that its job is another's. @throws AttemptAborted when it is
+   * not know yet that its job is another's. A promise only when that has to be asked.
+   * @throws AttemptAborted when it is, at once or by the promise
    */
-  async assertOwned(): Promise<void> {
-    if (!this.#cover.alive) await this.unlessOver(this.#cover.sure());
+  assertOwned(): Promise<void> | undefined {
+    if (!this.#cover.alive) return this.unlessOver(this.#cover.sure()).then(() => this.assertWritable());
     this.assertWritable();
+    return undefined;
   }
 
   #refusal(): AttemptAborted {

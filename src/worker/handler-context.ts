@@ -90,11 +90,11 @@ class Context implements HandlerContext {
   };
 
   readonly step: HandlerContext['step'] = <T>(...[key, fn, options]: Parameters<HandlerContext['step']>) =>
-    this.#call(async () => {
+    this.#call(() => {
       this.#keys.use(key, 'STEP');
       const { attempt, writes } = this.#parts;
-      const step = { key, idempotencyKey: this.idempotencyKey(key), options };
-      return (await runStep(step, fn, attempt, writes)) as Jsonify<T>;
+      const step = { key, idempotencyKey: () => this.idempotencyKey(key), options };
+      return runStep(step, fn, attempt, writes) as Promise<Jsonify<T>>;
     });
 
   readonly transaction: HandlerContext['transaction'] = <T>(key: string, fn: (tx: UserTx) => Promise<T> | T) =>
@@ -216,14 +216,19 @@ class Context implements HandlerContext {
     });
   }
 
-  async #checkedCall<T>(work: () => Promise<T>): Promise<T> {
+  // Not an async function, and few of those below it: a step's promises are most of what its worker has to clear away.
+  #checkedCall<T>(work: () => Promise<T>): Promise<T> {
     const { attempt } = this.#parts;
-    assertOutsideTransaction();
-    // A refusal would run the handler's catch and finally.
-    if (!attempt.suspended) attempt.assertWritable();
-    return this.#waits.run(async () => {
-      await attempt.assertOwned();
-      return work();
+    try {
+      assertOutsideTransaction();
+      // A refusal would run the handler's catch and finally.
+      if (!attempt.suspended) attempt.assertWritable();
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.#waits.run(() => {
+      const asked = attempt.assertOwned();
+      return asked === undefined ? work() : asked.then(work);
     });
   }
 }

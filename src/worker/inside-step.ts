@@ -6,15 +6,37 @@ const mark = new AsyncLocalStorage<{ owner: object; open: boolean }>();
 let open = 0;
 
 /** Runs the user's part of a step or batch, or a source of data, of `owner`, an attempt; its waits are refused inside it. */
-export async function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<T> {
+export function insideStep<T>(owner: object, fn: () => Promise<T>): Promise<T>;
+export function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<T> | T;
+export function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<T> | T {
   const here = { owner, open: true };
-  open++;
-  try {
-    return await mark.run(here, fn);
-  } finally {
+  const leave = (): void => {
     here.open = false;
     // As in db/inside-transaction.ts: following every promise is dear.
     if (--open === 0) mark.disable();
+  };
+  open++;
+  let returned: Promise<T> | T;
+  try {
+    returned = mark.run(here, fn);
+  } catch (error) {
+    leave();
+    throw error;
+  }
+  if (isThenable(returned)) return settled(returned, leave);
+  leave();
+  return returned;
+}
+
+function isThenable<T>(value: Promise<T> | T): value is Promise<T> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+}
+
+async function settled<T>(promise: Promise<T>, then: () => void): Promise<T> {
+  try {
+    return await promise;
+  } finally {
+    then();
   }
 }
 

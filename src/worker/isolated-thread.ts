@@ -78,8 +78,11 @@ export class IsolatedThread {
     };
     return {
       sure: async () => {
-        // Refused here or there: the message of an abort is on its way before this answer.
-        await this.#attempt?.assertOwned().catch(() => {});
+        try {
+          await this.#attempt?.assertOwned();
+        } catch {
+          // Refused here or there: the message of an abort is on its way before this answer.
+        }
       },
       checkpoints: (jobId, epoch) => execution.checkpoints(jobId, epoch),
       saveCheckpoint: (write) => execution.saveCheckpoint(write).then(advanced),

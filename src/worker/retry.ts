@@ -10,18 +10,26 @@ const MAX_WAIT_MS = 2_000;
  * @param goOn asked before each repeat; when it says no, the last error is thrown
  * @throws whatever `call` throws that is not Unavailable, at once
  */
-export async function whileUnavailable<T>(call: () => Promise<T>, trouble: Trouble, goOn: () => boolean): Promise<T> {
+export function whileUnavailable<T>(call: () => Promise<T>, trouble: Trouble, goOn: () => boolean): Promise<T> {
+  const done = (value: T): T => {
+    trouble.ok();
+    return value;
+  };
+  return call().then(done, (error) => again(error, call, trouble, goOn).then(done));
+}
+
+async function again<T>(first: unknown, call: () => Promise<T>, trouble: Trouble, goOn: () => boolean): Promise<T> {
+  let error = first;
   for (let delay = FIRST_WAIT_MS; ; delay = Math.min(MAX_WAIT_MS, delay * 2)) {
+    if (!(error instanceof Unavailable)) throw error;
+    trouble.failed(error);
+    if (!goOn()) throw error;
+    await wait(delay * (0.75 + Math.random() * 0.25));
+    if (!goOn()) throw error;
     try {
-      const value = await call();
-      trouble.ok();
-      return value;
-    } catch (error) {
-      if (!(error instanceof Unavailable)) throw error;
-      trouble.failed(error);
-      if (!goOn()) throw error;
-      await wait(delay * (0.75 + Math.random() * 0.25));
-      if (!goOn()) throw error;
+      return await call();
+    } catch (next) {
+      error = next;
     }
   }
 }

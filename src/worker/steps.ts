@@ -21,30 +21,50 @@ interface Limits {
   backoff: Backoff;
 }
 
+/** How a step is called, here and at outside services. */
+interface Step {
+  key: string;
+  idempotencyKey(): string;
+}
+
 /** Runs one step that has no checkpoint yet, and saves what it gave. The caller has checked the key. */
 export async function runStep<T>(
-  step: { key: string; idempotencyKey: string; options: StepOptions | undefined },
+  step: Step & { options: StepOptions | undefined },
   fn: (s: StepInfo) => Promise<T> | T,
   attempt: Attempt,
   writes: AttemptWrites,
 ): Promise<unknown> {
-  const limits = parseLimits(step.key, step.options);
-  const earlier = await writes.earlierOf(step.key, 'STEP');
+  const limits = step.options === undefined ? null : parseLimits(step.key, step.options);
+  const earlier = writes.isFirst ? undefined : await writes.earlierOf(step.key, 'STEP');
   if (earlier) return earlier.data;
-  const marked = (s: StepInfo): Promise<T> => insideStep(attempt, () => fn(s));
-  const value = await runWithRetry(step, marked, limits, attempt);
+  const marked = (s: StepInfo): Promise<T> | T => insideStep(attempt, () => fn(s));
+  const value = await (limits === null
+    ? runOnce(step, marked, 1, null, attempt)
+    : runWithRetry(step, marked, limits, attempt));
   const data = writes.jsonText(value, `step ${JSON.stringify(step.key)}`);
   return (await writes.save({ key: step.key, kind: 'STEP', data })).data;
 }
 
+/** Most steps ask for neither signal nor key, and both are dear to make. */
+function infoOf(step: Step, attempt: number, signal: () => AbortSignal): StepInfo {
+  return {
+    attempt,
+    get signal() {
+      return signal();
+    },
+    get idempotencyKey() {
+      return step.idempotencyKey();
+    },
+  };
+}
+
 async function runWithRetry<T>(
-  step: { key: string; idempotencyKey: string },
+  step: Step,
   fn: (s: StepInfo) => Promise<T> | T,
   limits: Limits,
   attempt: Attempt,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
-    attempt.assertWritable();
     try {
       return await runOnce(step, fn, tries, limits.timeoutMs, attempt);
     } catch (error) {
@@ -60,16 +80,27 @@ function decided(error: unknown): boolean {
   return hasBrand(isNonRetryable, error) || hasBrand(isRetryLater, error) || hasBrand(isAttemptAborted, error);
 }
 
-/** One try. Its own signal fires with the attempt's, or at the timeout; then what `fn` still gives is dropped. */
-async function runOnce<T>(
-  step: { key: string; idempotencyKey: string },
+/** One try; a promise only where `fn` gives one, or may take too long. */
+function runOnce<T>(
+  step: Step,
   fn: (s: StepInfo) => Promise<T> | T,
   tries: number,
   timeoutMs: number | null,
   attempt: Attempt,
+): Promise<T> | T {
+  attempt.assertWritable();
+  if (timeoutMs === null) return fn(infoOf(step, tries, () => attempt.signal));
+  return runInTime(step, fn, tries, timeoutMs, attempt);
+}
+
+/** Its own signal fires with the attempt's, or at the timeout; then what `fn` still gives is dropped. */
+async function runInTime<T>(
+  step: Step,
+  fn: (s: StepInfo) => Promise<T> | T,
+  tries: number,
+  timeoutMs: number,
+  attempt: Attempt,
 ): Promise<T> {
-  const info = { idempotencyKey: step.idempotencyKey, attempt: tries };
-  if (timeoutMs === null) return await fn({ ...info, signal: attempt.signal });
   // Not AbortSignal.any: on Node 20 each of them stays with the attempt's signal as long as that lives.
   const controller = new AbortController();
   const follow = (): void => controller.abort(attempt.signal.reason);
@@ -84,14 +115,14 @@ async function runOnce<T>(
     });
   });
   try {
-    return await Promise.race([fn({ ...info, signal: controller.signal }), late]);
+    return await Promise.race([fn(infoOf(step, tries, () => controller.signal)), late]);
   } finally {
     prevent();
     attempt.signal.removeEventListener('abort', follow);
   }
 }
 
-function parseLimits(key: string, options: StepOptions = {}): Limits {
+function parseLimits(key: string, options: StepOptions): Limits {
   const { timeout, retry } = options;
   const of = `step ${JSON.stringify(key)}:`;
   try {

@@ -47,6 +47,39 @@ describe.each(databases())('steps and checkpoints, on $name', (store) => {
     expect((await b.attempts(id)).length).toBe(3);
   });
 
+  test('a step may give its value or fail at once, or give anything that can be awaited', async () => {
+    const b = await bench(store);
+    const mixed = defineTask({
+      name: 'mixed',
+      run: async (ctx) => {
+        const refusal = await ctx
+          .step('throws', () => {
+            throw new TypeError('not this one');
+          })
+          .catch((error: Error) => error.message);
+        // As query builders are: no promise, and asked for its value only when it is awaited.
+        // biome-ignore lint/suspicious/noThenProperty: that is what it is about
+        const thenable = { then: (resolve: (value: number) => void) => resolve(2) };
+        const second = await ctx.step('thenable', () => thenable as unknown as Promise<number>);
+        const seen = await ctx.step('signal', (s) => ({ ...s, signal: s.signal === ctx.signal }));
+        const started = ctx.step('started', () => void ctx.sleep('inside', '1h').catch(() => {}));
+        return { refusal, second, seen, started: await started, key: ctx.idempotencyKey('signal') };
+      },
+    });
+    await b.work([mixed]);
+    const id = await b.submit(mixed);
+    expect(await b.ends(id)).toMatchObject({ state: 'COMPLETED' });
+    const result = (await b.result(id)) as { key: string };
+    expect(result).toEqual({
+      refusal: 'not this one',
+      second: 2,
+      seen: { attempt: 1, signal: true, idempotencyKey: result.key },
+      started: null,
+      key: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect((await b.checkpoints(id)).map((c) => c.key)).toEqual(['thenable', 'signal', 'started']);
+  });
+
   test('a step repeats inside the attempt, and its timeout aborts its own signal', async () => {
     const b = await bench(store);
     const tries: number[] = [];

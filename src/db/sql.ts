@@ -33,6 +33,14 @@ export function column(values: readonly (number | boolean | string | null)[]): s
 
 const isNull = (value: unknown) => value === null;
 
+/**
+ * `column = value` that only an index can answer, probed for one `value` after the other; where an UPDATE joins a list. With a
+ * plain equality a plan that was made while the table was small hashes or merges the list with the whole of it, and is kept.
+ */
+export function probes(column: string, value: string): string {
+  return `${column} = any(array[${value}])`;
+}
+
 /** No JSON text holds it as such: JSON escapes control characters. */
 const SEPARATOR = '\u001e';
 

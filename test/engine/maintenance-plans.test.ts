@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { claim } from '../../src/db/transitions/claim.ts';
 import { retry } from '../../src/db/transitions/retry.ts';
-import { unsettled } from '../../src/db/transitions/settle.ts';
+import { settle, unsettled } from '../../src/db/transitions/settle.ts';
 import { stage } from '../../src/db/transitions/stage.ts';
 import type { Executor, SqlParam } from '../../src/db/types.ts';
+import { flushProgress, saveCheckpoints } from '../../src/db/writes/checkpoints.ts';
 import { pruneBare, pruneFinished, pruneKeys } from '../../src/db/writes/prune.ts';
 import { pruneFamilies } from '../../src/db/writes/prune-families.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
@@ -39,12 +40,31 @@ describe.each(databases())('what a maintenance pass looks at on $name', ({ open 
   });
 });
 
+const CHECKPOINT = {
+  ...{ jobId: ID, attempt: 1, key: 'k', kind: 'STEP', data: 'null' },
+  ...{ processed: null, succeeded: null, failed: null, errorSamples: null, progress: null },
+};
+const END = {
+  ...{
+    jobId: ID,
+    attempt: 1,
+    outcome: 'SUCCEEDED' as const,
+    digest: '-',
+    result: null,
+    resultDigest: null,
+    error: null,
+  },
+  ...{ fullError: null, retryable: false, delayMs: null, reason: null, forced: false, progress: null },
+};
 const by = { tenant: 't', actor: 'u', expectedRun: null, fromCheckpoint: null, reason: '', priorityStepMs: 1 };
 
 /** What looks for jobs by a list of ids, and removes, among others. */
 const BY_IDS: readonly { pass: string; run: (db: Executor) => Promise<unknown> }[] = [
   ...PASSES.slice(1),
   { pass: 'the fate of ends that changed nothing', run: (db) => unsettled(db, [{ jobId: ID, attempt: 1 }]) },
+  { pass: 'a settle', run: (db) => settle(db, [END], false) },
+  { pass: 'a checkpoint', run: (db) => saveCheckpoints(db, [CHECKPOINT], 'refuse') },
+  { pass: 'progress', run: (db) => flushProgress(db, [{ jobId: ID, attempt: 1, progress: '{}' }]) },
   { pass: 'a retry', run: (db) => retry(db, [ID], [ID], { ...by, fromStart: false }) },
   { pass: 'a retry from the start', run: (db) => retry(db, [ID], null, { ...by, fromStart: true }) },
   {

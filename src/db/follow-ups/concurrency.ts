@@ -1,4 +1,4 @@
-import { pgArray } from '../sql.ts';
+import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** Of a job `s`: it is DEFERRED, and what it waits for is there. */
@@ -30,7 +30,7 @@ h as (
 )
 update waymark.job_states s set blocked = true
 from l join h on h.tenant = l.tenant and h.key = l.key
-where s.id = l.id and h.head_job_id <> l.id`;
+where ${probes('s.id', 'l.id')} and h.head_job_id <> l.id`;
 
 /**
  * Those of these locked jobs that have done with waiting for others get their turn for their concurrency keys: they go first,
@@ -61,7 +61,7 @@ const PASS_ON = `
 with i as (select * from unnest($1::uuid[], $2::uuid[]) as x(head, next)),
 k as (update waymark.concurrency_keys k set head_job_id = i.next from i where k.head_job_id = i.head)
 update waymark.job_states s set blocked = false, version = s.version + 1
-from i where s.id = i.next
+from i where ${probes('s.id', 'i.next')}
 returning s.id, s.tenant, s.task, s.queue, s.state, s.run, s.version, s.last_seq as "lastSeq"`;
 
 /** A job about which something changed without a fact: watchers are told to look. */

@@ -1,6 +1,6 @@
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import { HAS_ITS_KEY, takeKeysBack } from '../key-rules.ts';
-import { pgArray } from '../sql.ts';
+import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // A parent that waits for its children waits for a retried child again, and so does a job that had gone past it by CONTINUE
@@ -22,7 +22,7 @@ from (
     and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null and u.state in ('FAILED', 'CANCELED')
   order by d.job_id, d.upstream_id
 ) o
-where s.id = o.job_id and s.state = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])`;
+where ${probes('s.id', 'o.job_id')} and s.state = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])`;
 
 const REVIVE = `
 with t as materialized (select clock_timestamp() as now),
@@ -46,7 +46,7 @@ m as (
       cancel_forced = false, cancel_cascade = true,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
-  where s.id = l.id and s.state = 'CANCELED'
+  where ${probes('s.id', 'l.id')} and s.state = 'CANCELED'
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             s.followed, l.by_name
 ),

@@ -7,7 +7,7 @@ import {
   SELECT_CHANGES,
   WRITE_EVENTS,
 } from '../changes.ts';
-import { pgArray } from '../sql.ts';
+import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // The new row is made of `s` alone, never of the state in `l`: where a claim came between this statement's snapshot and
@@ -33,7 +33,7 @@ m as (
       finished_at = case when s.state = 'RUNNING' then null else l.at end,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
-  where s.id = l.id
+  where ${probes('s.id', 'l.id')}
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.attempt,
             s.changed_at, s.worker_id, s.followed
 ),

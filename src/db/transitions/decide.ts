@@ -2,6 +2,7 @@ import type { ApprovalAnswer, ApprovalRow, Verdict } from '../../core/approval.t
 import type { JobState } from '../../core/state.ts';
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
 import { APPROVAL_COLUMNS } from '../reads/approvals.ts';
+import { probes } from '../sql.ts';
 import type { Executor, Tx } from '../types.ts';
 
 const lockJob = (skipLocked: boolean) => `
@@ -60,7 +61,7 @@ m as (
       queued_at = case when l.moves then l.at else s.queued_at end,
       version = s.version + 1, last_seq = s.last_seq + 1 + l.moves::int, changed_at = l.at
   from l
-  where s.id = l.id
+  where ${probes('s.id', 'l.id')}
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.attempt,
             s.epoch, s.changed_at, l.moves
 ),

@@ -1,6 +1,6 @@
 import type { ShownApproval } from '../../core/approval.ts';
 import { CHANGE_COLUMNS, type ChangeRow, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { pgTextArray } from '../sql.ts';
+import { pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** An approval to be opened by a running attempt. */
@@ -37,7 +37,7 @@ m as (
   set version = s.version + 1, last_seq = s.last_seq + 1, changed_at = greatest(t.now, s.changed_at),
       last_advance_at = t.now, followed = true
   from n, t
-  where s.id = n.job_id
+  where ${probes('s.id', 'n.job_id')}
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at
 ),

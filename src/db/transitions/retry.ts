@@ -1,6 +1,6 @@
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
 import { HAS_ITS_KEY, takeKeysBack } from '../key-rules.ts';
-import { pgArray } from '../sql.ts';
+import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const RETRY_FROM = `'COMPLETED', 'FAILED', 'CANCELED', 'SCHEDULED', 'RETRYING'`;
@@ -141,7 +141,7 @@ m as (
       cancel_cascade = s.cancel_cascade or l.finished,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l left join h on h.tenant = l.tenant and h.key = l.concurrency_key, t
-  where s.id = l.id and s.id = any(array(select l.id from l))
+  where ${probes('s.id', 'l.id')}
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             l.root, l.finished, s.followed
 ),

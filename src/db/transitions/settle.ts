@@ -1,7 +1,7 @@
 import type { AttemptOutcome, JobState } from '../../core/state.ts';
 import { MAX_RELEASES_IN_A_ROW, MAX_SUSPENSIONS } from '../../core/state.ts';
 import { type ChangeRow, COUNT_DELTAS, LEAVE_FOLLOWUPS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
-import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, textColumn } from '../sql.ts';
+import { column, jsonColumn, jsonColumnSql, pgArray, pgTextArray, probes, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** How an attempt ended, in stored form. JSON columns are texts. */
@@ -106,7 +106,7 @@ m as (
       cancel_forced = s.cancel_forced or (d.to_state = 'CANCELED' and d.forced),
       progress = coalesce(d.progress::json, s.progress)
   from d
-  where s.id = d.id and s.worker_id is not null and s.attempt = d.attempt
+  where ${probes('s.id', 'd.id')} and s.worker_id is not null and s.attempt = d.attempt
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at, s.run_at, d.outcome, d.digest, d.result, d.error, d.full_error, d.reason,
             d.cancel_requested_by, d.cancel_reason, d.worker_id, s.attempt_started_at, s.resumed_from, s.followed

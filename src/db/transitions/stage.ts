@@ -1,4 +1,5 @@
 import { type ChangeRow, COUNT_DELTAS, MOVED, SELECT_CHANGES, WRITE_EVENTS } from '../changes.ts';
+import { probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** The part of `stage` and `runNow` behind the lock `l(id, state, due, at, priority)`. */
@@ -8,7 +9,7 @@ m as (
   set state = 'QUEUED', rank = l.due - l.priority * $1::bigint * interval '1 millisecond', queued_at = l.at,
       waiting_kind = null, run_at = l.due, version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
-  where s.id = l.id
+  where ${probes('s.id', 'l.id')}
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at
 ),
 v as materialized (

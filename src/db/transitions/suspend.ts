@@ -1,6 +1,6 @@
 import { MAX_SUSPENSIONS } from '../../core/state.ts';
 import { type ChangeRow, COUNT_DELTAS, LEAVE_FOLLOWUPS, MOVED, SELECT_FOLLOWED, WRITE_EVENTS } from '../changes.ts';
-import { column, pgArray, pgTextArray, textColumn } from '../sql.ts';
+import { column, pgArray, pgTextArray, probes, textColumn } from '../sql.ts';
 import type { Tx } from '../types.ts';
 
 /** A sleep that an attempt waits for: a new one by its length, an earlier one by its end. */
@@ -97,7 +97,7 @@ m as (
         'retryable', false, 'attempt', s.attempt, 'at', ${JSON_TIME('d.at')}) else s.error end,
       progress = coalesce($10::json, s.progress)
   from d
-  where s.id = d.id and s.worker_id is not null and s.attempt = d.attempt
+  where ${probes('s.id', 'd.id')} and s.worker_id is not null and s.attempt = d.attempt
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run, s.epoch,
             s.attempt, s.changed_at, s.attempt_started_at, s.resumed_from, s.followed, s.error, s.cancel_requested_by,
             s.cancel_reason, d.worker_id, d.until, d.sleeps

@@ -1,6 +1,6 @@
 import type { ArtifactLocation } from '../../core/artifact.ts';
 import { CHANGE_COLUMNS, type ChangeRow, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { pgTextArray } from '../sql.ts';
+import { pgTextArray, probes } from '../sql.ts';
 import type { Db, Executor, Tx } from '../types.ts';
 
 /** Advisory locks of contents: the first of their two numbers. */
@@ -50,7 +50,7 @@ m as (
   update waymark.job_states s
   set version = s.version + 1, last_seq = s.last_seq + 1, changed_at = a.created_at, last_advance_at = t.now
   from a, t
-  where s.id = a.job_id
+  where ${probes('s.id', 'a.job_id')}
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.changed_at
 ),

@@ -1,6 +1,6 @@
 import type { ProgressState } from '../../core/progress.ts';
 import { CHANGE_COLUMNS, type ChangeRow, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { pgArray, pgTextArray } from '../sql.ts';
+import { column, pgArray, pgTextArray, probes, textColumn } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** One checkpoint in stored form; JSON columns are texts. */
@@ -45,7 +45,7 @@ m as (
   set version = s.version + 1, last_seq = s.last_seq + 1, changed_at = greatest(t.now, s.changed_at),
       last_advance_at = t.now, progress = coalesce(l.progress::json, s.progress)
   from l, t
-  where s.id = l.id
+  where ${probes('s.id', 'l.id')}
   returning s.id, s.tenant, s.task, s.queue, 'RUNNING'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.attempt, s.epoch, s.changed_at, l.key, l.kind, l.data, l.processed, l.succeeded, l.failed,
             l.error_samples
@@ -99,11 +99,11 @@ export function saveCheckpoints(
     pgTextArray(writes.map((w) => w.key)),
     pgTextArray(writes.map((w) => w.kind)),
     pgTextArray(writes.map((w) => w.data)),
-    pgArray(writes.map((w) => w.processed)),
-    pgArray(writes.map((w) => w.succeeded)),
-    pgArray(writes.map((w) => w.failed)),
-    pgTextArray(writes.map((w) => w.errorSamples)),
-    pgTextArray(writes.map((w) => w.progress)),
+    column(writes.map((w) => w.processed)),
+    column(writes.map((w) => w.succeeded)),
+    column(writes.map((w) => w.failed)),
+    textColumn(writes.map((w) => w.errorSamples)),
+    textColumn(writes.map((w) => w.progress)),
   ]);
 }
 
@@ -117,7 +117,7 @@ ${LOCK_OWNED}
 update waymark.job_states s
 set progress = l.progress::json, version = s.version + 1, last_advance_at = clock_timestamp()
 from l
-where s.id = l.id
+where ${probes('s.id', 'l.id')}
 returning s.id, s.tenant, s.task, s.queue, s.run, s.version, s.last_seq as "lastSeq", s.progress`;
 
 export interface ProgressRow {

@@ -1,5 +1,5 @@
 import type { JobState } from '../../core/state.ts';
-import { pgArray } from '../sql.ts';
+import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // Locked until the dependants are written: an upstream job either ends before, and is seen to have ended, or after, and
@@ -13,7 +13,7 @@ l as materialized (
     for no key update
   ) s
 ),
-u as (update waymark.job_states s set followed = true from l where s.id = l.id and not l.followed)
+u as (update waymark.job_states s set followed = true from l where ${probes('s.id', 'l.id')} and not l.followed)
 select l.id, l.state from l`;
 
 /** Locks jobs, in id order, that others are to wait for. Ids that the tenant has not are left out of the answer. */

@@ -1,4 +1,4 @@
-import { pgArray, probes } from '../sql.ts';
+import { pgArray, pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 /** Of a job `s`: it is DEFERRED, and what it waits for is there. */
@@ -17,7 +17,7 @@ with l as materialized (
 e as materialized (
   select k.head_job_id as id, k.tenant, k.key
   from waymark.job_states s join waymark.concurrency_keys k
-    on k.tenant = s.tenant and k.key = s.concurrency_key and k.head_job_id = s.id
+    on ${probes('k.tenant', 's.tenant')} and ${probes('k.key', 's.concurrency_key')} and k.head_job_id = s.id
   where s.id = any($1::uuid[]) and s.finished_at is not null
 ),
 h as (
@@ -43,23 +43,27 @@ export async function takeTurns(tx: Executor, ended: readonly string[], ready: r
 const LOCK_KEYS = `
 select k.tenant, k.key, k.head_job_id as head
 from waymark.job_states e join waymark.concurrency_keys k
-  on k.tenant = e.tenant and k.key = e.concurrency_key and k.head_job_id = e.id
+  on ${probes('k.tenant', 'e.tenant')} and ${probes('k.key', 'e.concurrency_key')} and k.head_job_id = e.id
 where e.id = any($1::uuid[]) and e.finished_at is not null
 order by k.tenant, k.key
 for update of k`;
 
 const NEXT = `
-select k.head_job_id as head, n.id
-from waymark.concurrency_keys k cross join lateral (
+select i.head, n.id
+from unnest($1::text[], $2::text[], $3::uuid[]) as i(tenant, key, head) cross join lateral (
   select s.id from waymark.job_states s
-  where s.blocked and s.tenant = k.tenant and s.concurrency_key = k.key and s.finished_at is null
+  where s.blocked and s.tenant = i.tenant and s.concurrency_key = i.key and s.finished_at is null
   order by s.id limit 1
-) n
-where k.head_job_id = any($1::uuid[])`;
+) n`;
+
+const IS_KEY = `${probes('k.tenant', 'i.tenant')} and ${probes('k.key', 'i.key')}`;
+
+const DROP = `
+delete from waymark.concurrency_keys k using unnest($1::text[], $2::text[]) as i(tenant, key) where ${IS_KEY}`;
 
 const PASS_ON = `
-with i as (select * from unnest($1::uuid[], $2::uuid[]) as x(head, next)),
-k as (update waymark.concurrency_keys k set head_job_id = i.next from i where k.head_job_id = i.head)
+with i as (select * from unnest($1::text[], $2::text[], $3::uuid[]) as x(tenant, key, next)),
+k as (update waymark.concurrency_keys k set head_job_id = i.next from i where ${IS_KEY})
 update waymark.job_states s set blocked = false, version = s.version + 1
 from i where ${probes('s.id', 'i.next')}
 returning s.id, s.tenant, s.task, s.queue, s.state, s.run, s.version, s.last_seq as "lastSeq"`;
@@ -86,19 +90,31 @@ export async function passKeysOn(
   locked: ReadonlySet<string>,
 ): Promise<{ unblocked: UntoldRow[]; left: string[] }> {
   // Locked first and looked at in a later statement: a submit that holds the key has then written its job.
-  const keys = await tx.query<{ head: string }>(LOCK_KEYS, [pgArray(ended)]);
+  const keys = await tx.query<KeyRow>(LOCK_KEYS, [pgArray(ended)]);
   if (keys.length === 0) return { unblocked: [], left: [] };
-  const heads = keys.map((k) => k.head);
-  const next = await tx.query<{ head: string; id: string }>(NEXT, [pgArray(heads)]);
-  const free = next.filter((n) => locked.has(n.id));
-  const followed = new Set(next.map((n) => n.head));
-  const done = heads.filter((head) => !followed.has(head));
-  if (done.length > 0) {
-    await tx.query('delete from waymark.concurrency_keys where head_job_id = any($1::uuid[])', [pgArray(done)]);
-  }
+  const next = await tx.query<{ head: string; id: string }>(NEXT, [...names(keys), pgArray(keys.map((k) => k.head))]);
+  const nextOf = new Map(next.map((n) => [n.head, n.id]));
+  const done = keys.filter((k) => !nextOf.has(k.head));
+  if (done.length > 0) await tx.query(DROP, names(done));
+  const passed = keys.flatMap((key) => {
+    const id = nextOf.get(key.head);
+    return id !== undefined && locked.has(id) ? [{ ...key, next: id }] : [];
+  });
   const unblocked =
-    free.length === 0
+    passed.length === 0
       ? []
-      : await tx.query<UntoldRow>(PASS_ON, [pgArray(free.map((n) => n.head)), pgArray(free.map((n) => n.id))]);
+      : await tx.query<UntoldRow>(PASS_ON, [...names(passed), pgArray(passed.map((k) => k.next))]);
   return { unblocked, left: next.filter((n) => !locked.has(n.id)).map((n) => n.head) };
 }
+
+interface KeyRow {
+  tenant: string;
+  key: string;
+  /** The job that has had its turn. */
+  head: string;
+}
+
+const names = (keys: readonly KeyRow[]): [tenants: string, keys: string] => [
+  pgTextArray(keys.map((k) => k.tenant)),
+  pgTextArray(keys.map((k) => k.key)),
+];

@@ -10,13 +10,14 @@ import {
 import { pgArray, pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 import { WAITS_NO_MORE } from './concurrency.ts';
+import { edgesBehind } from './take.ts';
 
 // An edge is satisfied once, by whoever finds its upstream job ended; whether that readies the dependant is asked of all
 // its edges, in a later statement, under its lock.
 const SATISFY = `
 update waymark.job_dependencies d set satisfied_at = clock_timestamp()
 from waymark.job_states u
-where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is null and u.id = d.upstream_id
+where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is null and ${probes('u.id', 'd.upstream_id')}
   and (u.state = 'COMPLETED' or u.state in ('FAILED', 'CANCELED') and d.policy in ('CONTINUE', 'CANCEL_SIBLINGS'))
 returning d.job_id as id`;
 
@@ -35,7 +36,7 @@ with t as materialized (select clock_timestamp() as now),
 l as materialized (
   select s.id, s.state, s.waiting_kind, s.run_at > t.now and s.waiting_kind = 'DEPENDENCIES' as later,
          greatest(t.now, s.changed_at) as at, j.priority
-  from waymark.job_states s join waymark.jobs j on j.id = s.id, t
+  from waymark.job_states s join waymark.jobs j on ${probes('j.id', 's.id')}, t
   where s.id = any($2::uuid[]) and ${WAITS_NO_MORE}
 ),
 m as (
@@ -84,16 +85,14 @@ f(id, by, policy, cause) as (
   select d.job_id, d.upstream_id, d.policy, u.state
   from unnest($1::uuid[]) as i(id) cross join lateral (
     select u.id, u.state from waymark.job_states u where u.id = i.id and u.state in ('FAILED', 'CANCELED') offset 0) u
-  cross join lateral (
-    select d.* from waymark.job_dependencies d
-    where d.upstream_id = u.id and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null offset 0) d
+  cross join lateral ${edgesBehind('u.id')}
   join l on l.id = d.job_id
+  where d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null
   union
   select d.job_id, d.upstream_id, d.policy, case f.policy when 'FAIL' then 'FAILED' else 'CANCELED' end
-  from f cross join lateral (
-    select d.* from waymark.job_dependencies d
-    where d.upstream_id = f.id and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null offset 0) d
+  from f cross join lateral ${edgesBehind('f.id')}
   join l on l.id = d.job_id
+  where d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null
 ),
 x as materialized (
   select distinct on (f.id) f.id, f.by, f.policy, f.cause from f order by f.id, f.policy desc, f.by

@@ -9,15 +9,15 @@ const UNSATISFY = `
 update waymark.job_dependencies d set satisfied_at = null
 from waymark.job_states u, waymark.job_states s
 where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is not null
-  and u.id = d.upstream_id and u.finished_at is null
-  and s.id = d.job_id and s.state = 'DEFERRED'`;
+  and ${probes('u.id', 'd.upstream_id')} and u.finished_at is null
+  and ${probes('s.id', 'd.job_id')} and s.state = 'DEFERRED'`;
 
 // One that another upstream job holds down, too, stays as it is, and names that one from now on.
 const STILL_DOWN = `
 update waymark.job_states s set failed_upstream_id = o.upstream_id
 from (
   select distinct on (d.job_id) d.job_id, d.upstream_id
-  from waymark.job_dependencies d join waymark.job_states u on u.id = d.upstream_id
+  from waymark.job_dependencies d join waymark.job_states u on ${probes('u.id', 'd.upstream_id')}
   where d.job_id = any($2::uuid[]) and not d.upstream_id = any($1::uuid[])
     and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null and u.state in ('FAILED', 'CANCELED')
   order by d.job_id, d.upstream_id
@@ -35,7 +35,7 @@ o as materialized (
 ${takeKeysBack('o')},
 l as materialized (
   select o.id, o.state, greatest(t.now, o.changed_at) as at, coalesce(j.node_name, j.title, j.task) as by_name
-  from o join waymark.jobs j on j.id = o.failed_upstream_id, t
+  from o join waymark.jobs j on ${probes('j.id', 'o.failed_upstream_id')}, t
   where ${HAS_ITS_KEY}
 ),
 m as (

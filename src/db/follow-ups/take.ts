@@ -34,6 +34,13 @@ export async function removeFollowUps(tx: Executor, ids: readonly string[]): Pro
   await tx.query('delete from waymark.followups where id = any($1::uuid[])', [pgArray(ids)]);
 }
 
+/**
+ * The edges `d` to what depends on a job, of every kind. Nothing else may be asked in there: with `satisfied_at is null` a plan
+ * from when there were few would walk through the index of all open edges.
+ */
+export const edgesBehind = (id: string) =>
+  `(select d.* from waymark.job_dependencies d where d.upstream_id = ${id} offset 0) d`;
+
 // Every job that a follow-up may write, so that all are locked in one round. Downstream, a dependant that is canceled or
 // fails takes its own dependants along. `by` is the job of the follow-up that needs the other one. Each step is a probe of
 // an index by LATERAL: statistics of a young table would have it scan the whole at each step of the recursion.
@@ -45,30 +52,28 @@ with recursive e as materialized (
 f(by, id) as (
   select e.id, e.id from e where e.state in ('FAILED', 'CANCELED')
   union
-  select f.by, d.job_id from f cross join lateral (
-    select d.job_id from waymark.job_dependencies d
-    where d.upstream_id = f.id and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null offset 0) d
+  select f.by, d.job_id from f cross join lateral ${edgesBehind('f.id')}
   cross join lateral (
     select 1 from waymark.job_states s where s.id = d.job_id and s.state = 'DEFERRED' offset 0) s
+  where d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null
 ),
 x(by, id) as (
   select e.id, e.id from e
   union all
   select r, r from unnest($2::uuid[]) as y(r)
   union all
-  select o.by, d.job_id from (select e.id as by, e.id from e union select f.by, f.id from f) o cross join lateral (
-    select d.job_id from waymark.job_dependencies d where d.upstream_id = o.id and d.satisfied_at is null offset 0) d
+  select o.by, d.job_id from (select e.id as by, e.id from e union select f.by, f.id from f) o
+  cross join lateral ${edgesBehind('o.id')}
+  where d.satisfied_at is null
   union all
   select e.id, c.id from e cross join lateral (
     select j.id from waymark.jobs j where j.parent_id = e.id offset 0) c
   where e.state = 'CANCELED'
   union all
-  select e.id, o.upstream_id from e cross join lateral (
-    select d.job_id from waymark.job_dependencies d where d.upstream_id = e.id and d.policy = 'CANCEL_SIBLINGS' offset 0) d
-  cross join lateral (
+  select e.id, o.upstream_id from e cross join lateral ${edgesBehind('e.id')} cross join lateral (
     select o.upstream_id from waymark.job_dependencies o
     where o.job_id = d.job_id and o.kind = 'CHILD' and o.satisfied_at is null offset 0) o
-  where e.state in ('FAILED', 'CANCELED')
+  where d.policy = 'CANCEL_SIBLINGS' and e.state in ('FAILED', 'CANCELED')
   union all
   select e.id, b.id from e cross join lateral (
     select s.id from waymark.job_states s
@@ -79,8 +84,7 @@ x(by, id) as (
   select y.r, s.id from unnest($2::uuid[]) as y(r) cross join lateral (
     select s.id from waymark.job_states s where s.failed_upstream_id = y.r offset 0) s
   union all
-  select y.r, d.job_id from unnest($2::uuid[]) as y(r) cross join lateral (
-    select d.job_id from waymark.job_dependencies d where d.upstream_id = y.r offset 0) d
+  select y.r, d.job_id from unnest($2::uuid[]) as y(r) cross join lateral ${edgesBehind('y.r')}
 )
 select x.by, x.id from x group by x.by, x.id`;
 

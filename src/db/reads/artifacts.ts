@@ -1,5 +1,5 @@
 import type { ArtifactLocation, ArtifactRow } from '../../core/artifact.ts';
-import { pgArray, pgTextArray } from '../sql.ts';
+import { pgArray, pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const COLUMNS = `
@@ -52,7 +52,7 @@ export async function artifactOf(db: Executor, jobId: string, name: string): Pro
 
 const UNNEEDED = `
 select x.sha256 from unnest($1::text[]) as x(sha256)
-where not exists (select 1 from waymark.artifacts a where a.sha256 = x.sha256 and a.location = $2)`;
+where not exists (select 1 from waymark.artifacts a where ${probes('a.sha256', 'x.sha256')} and a.location = $2)`;
 
 /** Which of these contents no artifact needs there. */
 export async function unneededContents(

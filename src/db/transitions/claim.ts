@@ -1,6 +1,6 @@
 import type { Backoff } from '../../core/backoff.ts';
 import { type ChangeRow, COUNT_DELTAS, MOVED, WRITE_EVENTS } from '../changes.ts';
-import { pgTextArray } from '../sql.ts';
+import { pgTextArray, probes } from '../sql.ts';
 import type { Executor, SqlParam } from '../types.ts';
 
 /** A claimed job, joined with what its handler needs; `startedChange` tells of it. */
@@ -81,8 +81,9 @@ select v.id, v.tenant, v.task, v.queue, v.version, v.last_seq as "lastSeq", v.ru
        j.submitted_by as "submittedBy", j.created_at as "createdAt", j.timeout_ms as "timeoutMs", j.stall_timeout_ms as "stallTimeoutMs",
        j.backoff::text as backoff, p.job_id is not null as "hasInput", p.data as input
 from v
-join waymark.jobs j on j.id = v.id
-left join waymark.payloads p on p.job_id = v.id and p.kind = 'input'`;
+join waymark.jobs j on ${probes('j.id', 'v.id')}
+left join lateral (
+  select p.job_id, p.data from waymark.payloads p where p.job_id = v.id and p.kind = 'input' offset 0) p on true`;
 
 /**
  * The first jobs in line of task `k.task` in queue `q.name`, locked; those that somebody else has locked are passed over.

@@ -27,7 +27,7 @@ const STAGE = `
 with t as materialized (select clock_timestamp() as now),
 l as materialized (
   select s.id, s.state, s.run_at as due, greatest(t.now, s.changed_at) as at, j.priority
-  from waymark.job_states s join waymark.jobs j on j.id = s.id, t
+  from waymark.job_states s join waymark.jobs j on ${probes('j.id', 's.id')}, t
   where s.state in ('SCHEDULED', 'RETRYING') and s.run_at <= (select now from t)
   order by s.run_at
   limit $2::int

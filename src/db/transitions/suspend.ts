@@ -38,7 +38,7 @@ with d as (
   update waymark.job_dependencies d set satisfied_at = null
   from waymark.job_states u
   where d.job_id = $1::uuid and d.kind = 'CHILD' and d.satisfied_at is not null
-    and u.id = d.upstream_id and u.finished_at is null
+    and ${probes('u.id', 'd.upstream_id')} and u.finished_at is null
   returning d.upstream_id
 )
 insert into waymark.followups (job_id, kind, created_at) select d.upstream_id, 'ENDED', clock_timestamp() from d`;
@@ -62,7 +62,7 @@ u as materialized (
   select case $4::text
            when 'SLEEP' then (select min(z.until) from z)
            when 'REVIEW' then (select min(a.expires_at) from waymark.approvals a
-                               where a.id = any($5::uuid[]) and a.state = 'OPEN') end as until,
+                               where a.id = any($5::uuid[]) and coalesce(a.state, '') = 'OPEN') end as until,
          case $4::text
            when 'REVIEW' then exists (select 1 from waymark.approvals a where a.id = any($5::uuid[]) and a.state <> 'OPEN')
            when 'CHILDREN' then not exists (

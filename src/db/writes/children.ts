@@ -1,4 +1,4 @@
-import { pgArray, pgTextArray } from '../sql.ts';
+import { pgArray, pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const ADD_CHILDREN = `
@@ -32,7 +32,7 @@ with l as materialized (
   for no key update
 )
 update waymark.checkpoints c set data = (c.data::jsonb || jsonb_build_object('seen', $4::int[]))::json
-from l where c.job_id = l.id and c.epoch = l.epoch and c.key = $3 and c.kind = 'CHILDREN'
+from l where ${probes('c.job_id', 'l.id')} and c.epoch = l.epoch and c.key = $3 and c.kind = 'CHILDREN'
 returning 1 as one`;
 
 /**
@@ -53,7 +53,7 @@ with recursive w(id) as (
   select $1::uuid
   union
   select d.job_id from w cross join lateral (
-    select d.job_id from waymark.job_dependencies d join waymark.job_states s on s.id = d.job_id
+    select d.job_id from waymark.job_dependencies d join waymark.job_states s on ${probes('s.id', 'd.job_id')}
     where d.upstream_id = w.id and s.finished_at is null offset 0) d
 )
 select s.id, case when s.waiting_kind is distinct from 'DEPENDENCIES' then s.concurrency_key end as "concurrencyKey"

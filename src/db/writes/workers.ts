@@ -1,5 +1,5 @@
 import type { Backoff } from '../../core/backoff.ts';
-import { pgTextArray } from '../sql.ts';
+import { pgTextArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 const REGISTER = `
@@ -110,7 +110,7 @@ export interface RescueRow {
 const ABANDONED = `
 select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff,
        coalesce(w.hung, false) as hung
-from waymark.job_states s join waymark.jobs j on j.id = s.id
+from waymark.job_states s join waymark.jobs j on ${probes('j.id', 's.id')}
 left join waymark.workers w on w.id = s.worker_id
 where s.state = 'RUNNING' and (w.id is null or w.state = 'LOST')
 order by s.id limit $1::int`;
@@ -123,7 +123,7 @@ export function abandonedAttempts(db: Executor, limit: number): Promise<RescueRo
 const NOT_ADVANCING = `
 select s.id as "jobId", s.attempt, s.failures, s.stalls, s.max_attempts as "maxAttempts", s.worker_id as "workerId", j.backoff,
        false as hung
-from waymark.job_states s join waymark.jobs j on j.id = s.id
+from waymark.job_states s join waymark.jobs j on ${probes('j.id', 's.id')}
 where s.state = 'RUNNING' and j.stall_timeout_ms is not null
   and s.last_advance_at + j.stall_timeout_ms * interval '1 millisecond' < clock_timestamp()
 order by s.id limit $1::int`;

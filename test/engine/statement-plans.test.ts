@@ -1,10 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { cascadeOf, withdrawApprovals } from '../../src/db/follow-ups/children.ts';
+import { downstreamOf, satisfyEdges } from '../../src/db/follow-ups/dependants.ts';
+import { concernedJobs } from '../../src/db/follow-ups/take.ts';
 import { claim } from '../../src/db/transitions/claim.ts';
 import { retry } from '../../src/db/transitions/retry.ts';
 import { settle, unsettled } from '../../src/db/transitions/settle.ts';
 import { stage } from '../../src/db/transitions/stage.ts';
 import type { Executor, SqlParam } from '../../src/db/types.ts';
 import { flushProgress, saveCheckpoints } from '../../src/db/writes/checkpoints.ts';
+import { waitersAmong } from '../../src/db/writes/children.ts';
 import { pruneBare, pruneFinished, pruneKeys } from '../../src/db/writes/prune.ts';
 import { pruneFamilies } from '../../src/db/writes/prune-families.ts';
 import { databases, type TestDatabase } from '../support/database.ts';
@@ -62,11 +66,19 @@ const by = { tenant: 't', actor: 'u', expectedRun: null, fromCheckpoint: null, r
 const BY_IDS: readonly { pass: string; run: (db: Executor) => Promise<unknown> }[] = [
   ...PASSES.slice(1),
   { pass: 'the fate of ends that changed nothing', run: (db) => unsettled(db, [{ jobId: ID, attempt: 1 }]) },
+  { pass: 'a claim', run: (db) => claim(db, ID, { queues: null, tasks: ['a'], limit: 1 }) },
+  { pass: 'staging', run: (db) => stage(db, { priorityStepMs: 1, limit: 500 }) },
   { pass: 'a settle', run: (db) => settle(db, [END], false) },
   { pass: 'a checkpoint', run: (db) => saveCheckpoints(db, [CHECKPOINT], 'refuse') },
   { pass: 'progress', run: (db) => flushProgress(db, [{ jobId: ID, attempt: 1, progress: '{}' }]) },
   { pass: 'a retry', run: (db) => retry(db, [ID], [ID], { ...by, fromStart: false }) },
   { pass: 'a retry from the start', run: (db) => retry(db, [ID], null, { ...by, fromStart: true }) },
+  { pass: 'what a follow-up concerns', run: (db) => concernedJobs(db, [ID], [ID]) },
+  { pass: 'edges behind ended jobs', run: (db) => satisfyEdges(db, [ID], [ID]) },
+  { pass: 'dependants that end', run: (db) => downstreamOf(db, [ID], [ID]) },
+  { pass: 'children and siblings to be canceled', run: (db) => cascadeOf(db, [ID], [ID]) },
+  { pass: 'approvals of ended jobs', run: (db) => withdrawApprovals(db, [ID]) },
+  { pass: 'who waits for a job', run: (db) => waitersAmong(db, ID, { ids: [ID], keys: [] }) },
   {
     pass: 'pruning of families',
     run: (db: Executor) =>
@@ -77,10 +89,10 @@ const BY_IDS: readonly { pass: string; run: (db: Executor) => Promise<unknown> }
 const LARGE =
   /on (payloads|ended_attempts|checkpoints|events|job_logs|artifacts|idempotency_keys|jobs|job_states|approvals|approval_decisions|job_dependencies|graphs|graph_nodes) /;
 
-/** By an id, a place in the table, or as far as the present moment. */
-const BOUND = /Cond: .*(\bid|_id|ctid) = |Cond: .*(expires_at|finished_at|pruned_at) </;
+/** By an id, a place in the table, a queue, or as far as the present moment. */
+const BOUND = /Cond: .*(\bid|_id|ctid|queue|concurrency_key) = |Cond: .*(expires_at|finished_at|pruned_at|run_at) </;
 
-describe.each(databases())('jobs that are looked for by their ids on $name', ({ open }) => {
+describe.each(databases())('jobs that are looked for by a list or an index on $name', ({ open }) => {
   let database: TestDatabase;
 
   beforeAll(async () => {

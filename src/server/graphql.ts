@@ -16,7 +16,7 @@ import { AttendedReads } from '../schema/attended-reads.ts';
 import { createContext, type SchemaContext, type SchemaDeps, type Viewer } from '../schema/context.ts';
 import { schema } from '../schema/index.ts';
 import { DEFAULT_LIMITS, type OperationLimits, sizeProblem, tooComplex } from '../schema/limits.ts';
-import { openValues, SharedResults } from '../schema/shared-results.ts';
+import { located, openValues, SharedResults } from '../schema/shared-results.ts';
 import { ACTOR_HEADER, viewerOf } from './actor.ts';
 import { documentCaches } from './document-cache.ts';
 import { graphiqlOptions, renderGraphiQL } from './graphiql.ts';
@@ -196,7 +196,7 @@ export function createGraphQL(options: GraphQLOptions) {
           const result = results.of(question, value, args);
           return result instanceof Promise ? result.then(safe) : safe(result);
         };
-        return new ResultStream(values, resultOf, failure);
+        return new ResultStream(values, resultOf, (error) => failure(located(error as Error, args)));
       } catch (error) {
         return failure(error);
       }

@@ -84,7 +84,7 @@ export function createSockets(operations: SocketOperations, limits: SocketLimits
         onMessage: (handle) =>
           socket.on('message', (data) => {
             handle(String(data)).catch((error: unknown) => {
-              // Sending failed because the client is gone: nothing to tell, and nobody to tell it to.
+              // The client is gone meanwhile: nobody is left to be told.
               if (socket.readyState !== socket.OPEN) return;
               log.error({ err: error }, 'a message of a socket could not be handled');
               socket.close(CloseCode.InternalServerError, 'Internal server error');

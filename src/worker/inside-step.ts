@@ -19,11 +19,11 @@ export function insideStep<T>(owner: object, fn: () => Promise<T> | T): Promise<
   let returned: Promise<T> | T;
   try {
     returned = mark.run(here, fn);
+    if (isThenable(returned)) return settled(returned, leave);
   } catch (error) {
     leave();
     throw error;
   }
-  if (isThenable(returned)) return settled(returned, leave);
   leave();
   return returned;
 }

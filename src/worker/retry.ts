@@ -6,7 +6,8 @@ const FIRST_WAIT_MS = 50;
 const MAX_WAIT_MS = 2_000;
 
 /**
- * Repeats `call` while the store is away. Only for calls that may be repeated after an answer was lost.
+ * Repeats `call` while the store is away. Only for calls that may be repeated after an answer was lost, and that reject and
+ * never throw.
  * @param goOn asked before each repeat; when it says no, the last error is thrown
  * @throws whatever `call` throws that is not Unavailable, at once
  */

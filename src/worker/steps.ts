@@ -35,7 +35,8 @@ export async function runStep<T>(
   writes: AttemptWrites,
 ): Promise<unknown> {
   const limits = step.options === undefined ? null : parseLimits(step.key, step.options);
-  const earlier = writes.isFirst ? undefined : await writes.earlierOf(step.key, 'STEP');
+  // Awaited in every attempt: `fn` never begins before the call has returned.
+  const earlier = await (writes.isFirst ? undefined : writes.earlierOf(step.key, 'STEP'));
   if (earlier) return earlier.data;
   const marked = (s: StepInfo): Promise<T> | T => insideStep(attempt, () => fn(s));
   const value = await (limits === null

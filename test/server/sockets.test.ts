@@ -202,7 +202,7 @@ describe.each(databases())('GraphQL over WebSocket on $name', ({ open }) => {
     client.subscribe('1', DATA, { id });
     await client.next();
     client.socket.pause();
-    // More than the buffers of a connection hold: sending has to wait for the client.
+    // More than the buffers of a connection hold. (That no more is read meanwhile is a trial of its own: `live-stall`.)
     const data = JSON.stringify('x'.repeat(100_000));
     for (let n = 0; n < 150; n++) {
       const { id: jobId, attempt, epoch } = job;

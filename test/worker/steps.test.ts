@@ -62,8 +62,11 @@ describe.each(databases())('steps and checkpoints, on $name', (store) => {
         const thenable = { then: (resolve: (value: number) => void) => resolve(2) };
         const second = await ctx.step('thenable', () => thenable as unknown as Promise<number>);
         const seen = await ctx.step('signal', (s) => ({ ...s, signal: s.signal === ctx.signal }));
-        const started = ctx.step('started', () => void ctx.sleep('inside', '1h').catch(() => {}));
-        return { refusal, second, seen, started: await started, key: ctx.idempotencyKey('signal') };
+        let inside: Promise<unknown> | undefined;
+        const started = await ctx.step('started', () => {
+          inside = ctx.sleep('inside', '1h').catch((error: Error) => error.name);
+        });
+        return { refusal, second, seen, started, inside: await inside, key: ctx.idempotencyKey('signal') };
       },
     });
     await b.work([mixed]);
@@ -75,9 +78,28 @@ describe.each(databases())('steps and checkpoints, on $name', (store) => {
       second: 2,
       seen: { attempt: 1, signal: true, idempotencyKey: result.key },
       started: null,
+      inside: 'WaitInsideStepError',
       key: expect.stringMatching(/^[0-9a-f]{64}$/),
     });
     expect((await b.checkpoints(id)).map((c) => c.key)).toEqual(['thenable', 'signal', 'started']);
+  });
+
+  test('what a step runs begins after the call has returned, in every attempt', async () => {
+    const b = await bench(store);
+    const order: string[] = [];
+    const early = defineTask({
+      name: 'early',
+      backoff: soon,
+      run: async (ctx) => {
+        const step = ctx.step(`own ${ctx.job.attempt}`, () => void order.push('step'));
+        order.push('call');
+        await step;
+        failBefore(2, ctx);
+      },
+    });
+    await b.work([early]);
+    expect(await b.ends(await b.submit(early))).toMatchObject({ state: 'COMPLETED', attempt: 2 });
+    expect(order).toEqual(['call', 'step', 'call', 'step']);
   });
 
   test('a step repeats inside the attempt, and its timeout aborts its own signal', async () => {

@@ -13,13 +13,16 @@ export interface CascadeRow {
   actor: string | null;
 }
 
+// The locked jobs are hashed (COALESCE keeps the planner from joining them): of a parent with ten thousand children all are
+// among them.
 const CASCADE = `
+with l as materialized (select x.id from unnest($2::uuid[]) as x(id))
 select s.id, p.id as by, 'parent' as relation, p.cancel_requested_by as actor
 from waymark.job_states p
 cross join lateral (select j.id from waymark.jobs j where j.parent_id = p.id offset 0) j
 join waymark.job_states s on ${probes('s.id', 'j.id')}
 where p.id = any($1::uuid[]) and p.state = 'CANCELED' and p.cancel_cascade
-  and s.id = any($2::uuid[]) and s.finished_at is null
+  and coalesce(j.id in (select l.id from l), false) and s.finished_at is null
 union all
 select s.id, u.id, 'sibling', null
 from waymark.job_states u
@@ -30,10 +33,10 @@ cross join lateral (
   where c.job_id = p.id and c.epoch = p.epoch and c.kind = 'CHILDREN' and c.data::jsonb -> 'jobs' @> to_jsonb(u.id::text)
   offset 0) c
 cross join lateral json_array_elements_text(c.data -> 'jobs') as o(id)
-cross join lateral (select j.id from waymark.jobs j where j.id = o.id::uuid and j.parent_id = p.id offset 0) j
+cross join lateral (select j.id, j.parent_id from waymark.jobs j where j.id = o.id::uuid offset 0) j
 join waymark.job_states s on ${probes('s.id', 'j.id')}
 where u.id = any($1::uuid[]) and u.state in ('FAILED', 'CANCELED') and d.kind = 'CHILD' and d.policy = 'CANCEL_SIBLINGS'
-  and s.id = any($2::uuid[]) and s.finished_at is null`;
+  and j.parent_id = p.id and coalesce(j.id in (select l.id from l), false) and s.finished_at is null`;
 
 /**
  * The children of canceled jobs, and the siblings of failed children that ask for it, as far as they are locked. Siblings are

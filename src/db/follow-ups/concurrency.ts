@@ -41,12 +41,16 @@ export async function takeTurns(tx: Executor, ended: readonly string[], ready: r
 }
 
 const LOCK_KEYS = `
-select k.tenant, k.key, k.head_job_id as head
-from waymark.job_states e join waymark.concurrency_keys k
-  on ${probes('k.tenant', 'e.tenant')} and ${probes('k.key', 'e.concurrency_key')} and k.head_job_id = e.id
-where e.id = any($1::uuid[]) and e.finished_at is not null
-order by k.tenant, k.key
-for update of k`;
+with e as materialized (
+  select s.id, s.tenant, s.concurrency_key as key from waymark.job_states s
+  where s.id = any($1::uuid[]) and s.finished_at is not null and s.concurrency_key is not null
+  order by s.tenant, s.concurrency_key
+)
+select k.tenant, k.key, k.head_job_id as head from e cross join lateral (
+  select * from waymark.concurrency_keys k
+  where k.tenant = e.tenant and k.key = e.key and k.head_job_id = e.id
+  for update
+) k`;
 
 const NEXT = `
 select i.head, n.id

@@ -46,7 +46,7 @@ m as (
       queued_at = case when l.later then s.queued_at else l.at end,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
-  where ${probes('s.id', 'l.id')} and s.state = 'DEFERRED'
+  where ${probes('s.id', 'l.id')} and coalesce(s.state, '') = 'DEFERRED'
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             s.run_at, l.waiting_kind
 ),
@@ -139,7 +139,7 @@ m as (
         'at', to_char(t.now at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) else s.error end,
       version = s.version + 1, last_seq = s.last_seq + 1
   from i, t
-  where ${probes('s.id', 'i.id')} and s.state = 'DEFERRED'
+  where ${probes('s.id', 'i.id')} and coalesce(s.state, '') = 'DEFERRED'
   returning s.id, s.tenant, s.task, s.queue, 'DEFERRED'::text as from_state, s.state, s.version, s.last_seq, s.run,
             s.changed_at, s.error, s.followed, i.reason
 ),

@@ -4,13 +4,13 @@ import { pgArray, probes } from '../sql.ts';
 import type { Executor } from '../types.ts';
 
 // A parent that waits for its children waits for a retried child again, and so does a job that had gone past it by CONTINUE
-// and still waits for others.
+// and still waits for others. COALESCE: all DEFERRED jobs could be walked through else, in the index that lists them.
 const UNSATISFY = `
 update waymark.job_dependencies d set satisfied_at = null
 from waymark.job_states u, waymark.job_states s
 where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is not null
   and ${probes('u.id', 'd.upstream_id')} and u.finished_at is null
-  and ${probes('s.id', 'd.job_id')} and s.state = 'DEFERRED'`;
+  and ${probes('s.id', 'd.job_id')} and coalesce(s.state, '') = 'DEFERRED'`;
 
 // One that another upstream job holds down, too, stays as it is, and names that one from now on.
 const STILL_DOWN = `
@@ -22,7 +22,7 @@ from (
     and d.kind = 'DEPENDENCY' and d.policy <> 'CONTINUE' and d.satisfied_at is null and u.state in ('FAILED', 'CANCELED')
   order by d.job_id, d.upstream_id
 ) o
-where ${probes('s.id', 'o.job_id')} and s.state = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])`;
+where ${probes('s.id', 'o.job_id')} and coalesce(s.state, '') = 'CANCELED' and s.failed_upstream_id = any($1::uuid[])`;
 
 const REVIVE = `
 with t as materialized (select clock_timestamp() as now),
@@ -46,7 +46,7 @@ m as (
       cancel_forced = false, cancel_cascade = true,
       version = s.version + 1, last_seq = s.last_seq + 1, changed_at = l.at
   from l
-  where ${probes('s.id', 'l.id')} and s.state = 'CANCELED'
+  where ${probes('s.id', 'l.id')} and coalesce(s.state, '') = 'CANCELED'
   returning s.id, s.tenant, s.task, s.queue, l.state as from_state, s.state, s.version, s.last_seq, s.run, s.changed_at,
             s.followed, l.by_name
 ),

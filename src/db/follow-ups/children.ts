@@ -51,7 +51,8 @@ const WITHDRAW = `
 update waymark.approvals a
 set state = 'WITHDRAWN', version = a.version + 1, decided_at = clock_timestamp()
 from waymark.job_states s
-where s.id = any($1::uuid[]) and s.finished_at is not null and ${probes('a.job_id', 's.id')} and coalesce(a.state, '') = 'OPEN'
+where s.id = any($1::uuid[]) and s.finished_at is not null
+  and ${probes('a.job_id', 's.id')} and coalesce(a.state, '') = 'OPEN'
 returning s.id, s.tenant, s.task, s.queue, s.state, s.run, s.version, s.last_seq as "lastSeq"`;
 
 /**

@@ -17,7 +17,8 @@ import { edgesBehind } from './take.ts';
 const SATISFY = `
 update waymark.job_dependencies d set satisfied_at = clock_timestamp()
 from waymark.job_states u
-where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is null and ${probes('u.id', 'd.upstream_id')}
+where d.upstream_id = any($1::uuid[]) and d.job_id = any($2::uuid[]) and d.satisfied_at is null
+  and ${probes('u.id', 'd.upstream_id')}
   and (u.state = 'COMPLETED' or u.state in ('FAILED', 'CANCELED') and d.policy in ('CONTINUE', 'CANCEL_SIBLINGS'))
 returning d.job_id as id`;
 
